@@ -10,7 +10,8 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], and [Trainer] and [WeightsKeeper] for loops of one's own;
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [RateChooser], and [Trainer] and [WeightsKeeper] for loops
+//     of one's own;
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //
@@ -106,6 +107,12 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 type LossProvider interface {
 	// Losses lists the names that [TrainConfig].Loss may have besides those of [BuiltinLosses].
 	Losses() []Loss
+}
+
+// RateChooser is a [Backend] that knows a learning rate for each model. Others get those of WithDefaults.
+type RateChooser interface {
+	// LearningRate returns that of a training of m whose configuration has none. It is above 0.
+	LearningRate(m *Model) (float64, error)
 }
 
 // SFTTrainer is a [Backend] that can train on given answers.

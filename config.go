@@ -150,8 +150,9 @@ type Overlong struct {
 
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
-	// LearningRate of AdamW. Default 5e-6, as in ART. Small models need more: 1e-4 to 1e-3 for the built-in one. A step
-	// that diverges is an error, and the model stays at the step before.
+	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], such as backend/local, which chooses
+	// by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step that diverges
+	// is an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [LossCISPO].
 	Loss Loss
@@ -238,10 +239,25 @@ type TrainConfig struct {
 	Progress func(TrainProgress) `json:"-"`
 }
 
+// Turns says which replies of a conversation are trained on.
+type Turns string
+
+// Turns.
+const (
+	TurnsAll  Turns = "all"  // what the assistant says anywhere; the default
+	TurnsLast Turns = "last" // its last message alone: what comes before is context
+)
+
 // SFTConfig holds the options of supervised training. Zero values and a nil *SFTConfig are the defaults.
 type SFTConfig struct {
-	// LearningRate of AdamW. Default 5e-5.
+	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-5.
 	LearningRate float64
+	// Turns of each history that are trained on. Default [TurnsAll]. With [TurnsLast] a template may rewrite earlier
+	// replies, as those do that omit earlier reasoning.
+	Turns Turns
+	// Validation are trajectories that are not trained on, whose loss after the step is the metric "loss/validation". None
+	// by default. Those of which nothing can be trained on are an error.
+	Validation []*Trajectory `json:"-"`
 	// BatchSize is the greatest number of histories in an optimizer step; an epoch is split evenly. A trajectory has its
 	// main history and the additional ones. Default 8.
 	BatchSize int
@@ -341,7 +357,8 @@ func (c *TrainConfig) checkObjective(p *problems) {
 func (c *TrainConfig) checkWeighting(p *problems) {
 	checkName(p, "weighting", c.Weighting, WeightTrajectory, WeightToken, WeightConstant)
 	p.check(c.Length >= 0, "length is %d, want >= 0", c.Length)
-	p.check(c.Length <= 0 || c.Weighting == WeightConstant, "length is %d, only weighting %q uses it", c.Length,
+	weighting := cmp.Or(c.Weighting, builtinLosses[c.Loss].weighting)
+	p.check(c.Length <= 0 || weighting == WeightConstant, "length is %d, only weighting %q uses it", c.Length,
 		WeightConstant)
 	p.check(c.AdvantageBalance >= -1 && c.AdvantageBalance <= 1, "advantage balance is %v, want -1 to 1",
 		c.AdvantageBalance)
@@ -369,6 +386,7 @@ func (c *SFTConfig) WithDefaults() *SFTConfig {
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-5)
 	d.BatchSize = cmp.Or(d.BatchSize, 8)
 	d.Epochs = cmp.Or(d.Epochs, 1)
+	d.Turns = cmp.Or(d.Turns, TurnsAll)
 	d.Decay, d.Schedule = valueOr(d.Decay, 1), cmp.Or(d.Schedule, ScheduleLinear)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 1)
 	return &d
@@ -386,6 +404,8 @@ func (c *SFTConfig) Validate() error {
 	p.check(c.Warmup >= 0 && c.Warmup <= 1, "warmup is %v, want 0 <= warmup <= 1", c.Warmup)
 	p.check(c.Decay == nil || *c.Decay >= 0 && *c.Decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(c.Decay))
 	checkSchedule(&p, c.Schedule)
+	checkName(&p, "turns", c.Turns, TurnsAll, TurnsLast)
+	p.check(!slices.Contains(c.Validation, nil), "a trajectory of Validation is nil")
 	p.check(finite(c.MaxGradNorm), "max grad norm is %v, want a finite number", c.MaxGradNorm)
 	p.notNegative("weight decay", &c.WeightDecay)
 	return p.err("train sft", configHint)

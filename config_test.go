@@ -113,6 +113,7 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		want []string
 	}{
 		{art.TrainConfig{K: 2, Length: 5}, []string{"K is 2", "length is 5"}},
+		{art.TrainConfig{Loss: art.LossDrGRPO, Weighting: art.WeightToken, Length: 5}, []string{"length is 5"}},
 		{art.TrainConfig{Objective: art.ObjectivePassK, Baseline: art.BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
 		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
 		{art.TrainConfig{Objective: "x", Weighting: "y", AdvantageBalance: 2, VarianceTolerance: -1}, []string{`unknown objective "x"`, `unknown weighting "y"`, "advantage balance is 2", "variance tolerance is -1"}},
@@ -129,7 +130,7 @@ func TestTrainConfig_Combinations(t *testing.T) {
 	for _, good := range []*art.TrainConfig{
 		{Objective: art.ObjectivePassK, K: 4, Scale: art.ScaleNone}, {Objective: art.ObjectiveMaxK, K: 2},
 		{Objective: art.ObjectiveRank, Baseline: art.BaselineLeaveOne, Scale: art.ScaleBatch},
-		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1},
+		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1}, {Loss: art.LossDrGRPO, Length: 512},
 		{Loss: art.LossReinforce, PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectTruncate}},
 		{Correction: art.Correction{Method: art.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
 		{KL: art.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: art.Overlong{Longest: 100, Buffer: 20}},
@@ -142,11 +143,11 @@ func TestTrainConfig_Combinations(t *testing.T) {
 
 func TestSFTConfig_WithDefaults(t *testing.T) {
 	want := &art.SFTConfig{LearningRate: 5e-5, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1,
-		Schedule: art.ScheduleLinear}
+		Schedule: art.ScheduleLinear, Turns: art.TurnsAll}
 	wantEqual(t, "of nil", (*art.SFTConfig)(nil).WithDefaults(), want)
 	given := &art.SFTConfig{
 		LearningRate: 1, BatchSize: 2, Epochs: 3, Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6,
-		Schedule: art.ScheduleCosine,
+		Schedule: art.ScheduleCosine, Turns: art.TurnsLast,
 	}
 	filled := given.WithDefaults()
 	wantEqual(t, "of what is given", filled, given)
@@ -159,8 +160,10 @@ func TestSFTConfig_Validate(t *testing.T) {
 	nan := math.NaN()
 	bad := &art.SFTConfig{
 		LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3,
+		Turns: "first", Validation: []*art.Trajectory{nil},
 	}
-	wantErr(t, bad.Validate(), art.ErrInvalid, "learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
+	wantErr(t, bad.Validate(), art.ErrInvalid, `unknown turns "first"`, "a trajectory of Validation is nil",
+		"learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
 		"decay is NaN",
 		"max grad norm is -Inf", "weight decay is -3")
 	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}} {

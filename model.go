@@ -60,7 +60,7 @@ type ModelOptions struct {
 	// about 56 in memory. A run that is a fork of such a run is one too.
 	Full bool
 	// Frozen makes a prompted baseline: the base model as it is, for the same rollout code. Its replies carry no Sample
-	// and it cannot be trained.
+	// and it cannot be trained. LoRA is not looked at, so that the options can be those of the model it is compared with.
 	Frozen bool
 	// Chat are the defaults of [Model.Chat].
 	Chat ChatOptions

@@ -66,7 +66,12 @@ func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig
 	if err := checkPreferences(pairs); err != nil {
 		return nil, err
 	}
+	rate, err := m.learningRate(deref(cfg).LearningRate)
+	if err != nil {
+		return nil, err
+	}
 	cfg = cfg.WithDefaults()
+	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
 	l := m.startLearning(PreferenceGroups(pairs))
 	cfg.Progress = both(cfg.Progress, l.progress())
 	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(pairs), l.trajectories(), nil, nil, cfg})
@@ -109,7 +114,7 @@ type DPOConfig struct {
 	// ReferenceBase takes the base model without an adapter as the reference. By default it is the step that training
 	// starts from, as it was before the call: several calls then move on from each other's result.
 	ReferenceBase bool
-	// LearningRate of AdamW. Default 5e-6. Small models need more: 1e-4 to 1e-3 for the built-in one.
+	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-6.
 	LearningRate float64
 	// BatchSize is the greatest number of pairs in an optimizer step; an epoch is split evenly. Default 8.
 	BatchSize int

@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,12 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	if err := m.flat.check(m.opts.CollapseAfter, groups); err != nil {
 		return nil, err
 	}
+	rate, err := m.learningRate(deref(cfg).LearningRate)
+	if err != nil {
+		return nil, err
+	}
 	cfg = cfg.WithDefaults()
+	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
 	l := m.startLearning(groups)
 	cfg.Progress = both(cfg.Progress, l.progress())
 	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil, nil})
@@ -70,11 +76,25 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 	if len(trajectories) == 0 {
 		return nil, problems{"no trajectories"}.err("train sft", "give at least one with an assistant message")
 	}
+	rate, err := m.learningRate(deref(cfg).LearningRate)
+	if err != nil {
+		return nil, err
+	}
 	cfg = cfg.WithDefaults()
+	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
 	l := m.startLearning([]*TrajectoryGroup{{Trajectories: trajectories}})
 	cfg.Progress = both(cfg.Progress, l.progress())
 	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg, nil})
 	return l.end(trainer.TrainSFT(ctx, m, trajectories, cfg))
+}
+
+// learningRate returns a given rate, or where that is 0 the one that the backend chooses, if it does: 0 otherwise.
+func (m *Model) learningRate(given float64) (float64, error) {
+	b, ok := m.backend.(RateChooser)
+	if given != 0 || !ok {
+		return given, nil
+	}
+	return b.LearningRate(m)
 }
 
 // trainable returns [ErrFrozen] for a frozen model.
@@ -154,6 +174,10 @@ type TrainResult struct {
 	// NaN where nothing was trained on, which is why they are no part of the result's JSON. nil when the backend does not
 	// tell, and for supervised training.
 	Advantages [][]float64 `json:"-"`
+	// Ratios are the importance ratios of the trained tokens at the beginning of the training, in no promised order: the
+	// probability under the policy that is trained over that under the policy that sampled the token. nil when the backend
+	// does not tell.
+	Ratios []float32 `json:"-"`
 }
 
 // Skip is a group or a trajectory that was left out of training. Supervised training may leave out single histories of

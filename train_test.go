@@ -54,6 +54,45 @@ func TestModel_TrainSFT(t *testing.T) {
 	wantErr(t, err, art.ErrInvalid, "epochs")
 }
 
+// rated is a backend that chooses learning rates.
+type rated struct {
+	*arttest.Backend
+	rate float64
+	fail error
+}
+
+func (r *rated) LearningRate(*art.Model) (float64, error) { return r.rate, r.fail }
+
+// TestModel_LearningRate: the rate of a configuration counts before that of the backend, and that before the default.
+func TestModel_LearningRate(t *testing.T) {
+	var cfg *art.TrainConfig
+	b := &rated{&arttest.Backend{Learn: func(
+		_ context.Context, _ *art.Model, _ []*art.TrajectoryGroup, c *art.TrainConfig,
+	) error {
+		cfg = c
+		return nil
+	}}, 0.25, nil}
+	m := art.NewModel("m", nil)
+	if err := m.Register(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	groups := []*art.TrajectoryGroup{{}}
+	for _, c := range []struct {
+		given *art.TrainConfig
+		want  float64
+	}{{nil, 0.25}, {&art.TrainConfig{Epochs: 2}, 0.25}, {&art.TrainConfig{LearningRate: 0.5}, 0.5}} {
+		if _, err := m.Train(t.Context(), groups, c.given); err != nil || cfg.LearningRate != c.want {
+			t.Errorf("rate %v, error %v, want %v", cfg.LearningRate, err, c.want)
+		}
+	}
+	b.fail = &art.Error{Op: "learning rate", Err: art.ErrClosed, Hint: "open another backend"}
+	_, err := m.Train(t.Context(), groups, nil)
+	wantErr(t, err, art.ErrClosed)
+	if _, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 0.5}); err != nil {
+		t.Errorf("the backend is asked for a rate that is given: %v", err)
+	}
+}
+
 func TestModel_Frozen(t *testing.T) {
 	m := registered(t, &arttest.Backend{}, &art.ModelOptions{Frozen: true})
 	_, err := m.Train(t.Context(), []*art.TrajectoryGroup{{}}, nil)

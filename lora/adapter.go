@@ -44,9 +44,10 @@ type Adapter struct {
 //	A = 0,  B ~ normal(0, 1)                                      of an embedding
 //
 // which is PEFT's initialisation (kaiming_uniform_ with a = sqrt(5)). The values of a layer depend on seed, its name
-// and its sizes alone, not on the other layers. A target that matches no layer is an error; without targets, the
-// default ones that the model has are used. A rank above that of any possible B·A is an error too. The magnitudes of
-// DoRA are NaN: they need the weights of the base model, see [Adapter.InitMagnitudes].
+// and its sizes alone, not on the other layers. A target that matches no layer is an error, and so is a pattern of
+// Ranks or Alphas that matches none of the chosen ones; without targets, the default ones that the model has are used.
+// A rank above that of any possible B·A is an error too. The magnitudes of DoRA are NaN: they need the weights of the
+// base model, see [Adapter.InitMagnitudes].
 func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	chosen, err := cfg.Select(layers)
 	if err != nil {
@@ -81,6 +82,14 @@ func (c Config) Select(layers []LayerShape) (chosen []LayerShape, err error) {
 	if err := errors.Join(c.Validate(), validateShapes(layers)); err != nil {
 		return nil, err
 	}
+	if chosen, err = c.choose(layers); err != nil {
+		return nil, err
+	}
+	return chosen, errors.Join(checkMatches("ranks", c.Ranks, chosen), checkMatches("alphas", c.Alphas, chosen))
+}
+
+// choose returns the layers of Pattern or Targets.
+func (c Config) choose(layers []LayerShape) (chosen []LayerShape, err error) {
 	if c.Pattern != "" {
 		return selectByPattern(c.Pattern, layers)
 	}
@@ -221,6 +230,20 @@ func checkTargets(targets []string, layers []LayerShape) error {
 		if !slices.Contains(parts, target) {
 			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, strings.Join(parts, ", ")))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkMatches reports patterns that match none of the layers that get an adapter: they would have no effect.
+func checkMatches[T any](what string, patterns map[string]T, chosen []LayerShape) error {
+	var errs []error
+	for _, text := range slices.Sorted(maps.Keys(patterns)) {
+		p, err := layerPattern(text)
+		if err == nil && !slices.ContainsFunc(chosen, func(l LayerShape) bool { return p.MatchString(l.Name) }) {
+			err = fmt.Errorf("lora: pattern %q of %s matches no layer of the adapter, whose names end in %s", text, what,
+				strings.Join(lastNames(chosen), ", "))
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -115,6 +115,12 @@ func TestNew_Errors(t *testing.T) {
 	for _, want := range []string{`"q_proj" is listed twice`, `layer "" is 1 to 1`, `layer "x" is 0 to 1`} {
 		require.ErrorContains(t, err, want)
 	}
+	_, err = New(Config{Targets: []string{"q_proj"}, Ranks: map[string]int{"q_proj": 2, "down_proj": 3},
+		Alphas: map[string]float64{`layers\.9\..*q_proj`: 1}}, testLayers(), 1)
+	require.ErrorContains(t, err,
+		`pattern "down_proj" of ranks matches no layer of the adapter, whose names end in q_proj`)
+	require.ErrorContains(t, err, `pattern "layers\\.9\\..*q_proj" of alphas matches no layer`)
+	require.NotContains(t, err.Error(), `pattern "q_proj"`)
 }
 
 // TestNew_Rank: a rank that no product of A and B can have is refused before anything is allocated. 100 million ended

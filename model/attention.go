@@ -29,6 +29,7 @@ type attention struct {
 // part is a rectangle of queries, R rows of T, and their keys.
 type part struct {
 	from, rows, length int
+	aligned            bool          // rows begin with the first token: positions are indices
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
 	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
 	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
@@ -55,7 +56,8 @@ func (f *Forward) attention(in Input) *attention {
 func causal(tokens *Node) *part {
 	g, b, t := tokens.Graph(), tokens.Shape().Dim(0), tokens.Shape().Dim(1)
 	return &part{
-		rows: b, length: t, key: Iota(g, shapeI32(1, t, t), 2), query: Iota(g, shapeI32(1, t, t), 1), masks: map[int]*Node{},
+		rows: b, length: t, aligned: true,
+		key: Iota(g, shapeI32(1, t, t), 2), query: Iota(g, shapeI32(1, t, t), 1), masks: map[int]*Node{},
 	}
 }
 
@@ -115,13 +117,18 @@ func (p *part) mask(window int) *Node {
 	if found, ok := p.masks[window]; ok {
 		return found
 	}
-	seen := LessOrEqual(p.key, p.query)
-	if window > 0 {
-		seen = LogicalAnd(seen, GreaterThan(p.key, AddScalar(p.query, int32(-window))))
-	}
-	d := seen.Shape().Dimensions
-	p.masks[window] = Reshape(seen, d[0], 1, 1, d[1], d[2])
+	p.masks[window] = seen(p.key, p.query, window)
 	return p.masks[window]
+}
+
+// seen builds whether queries see keys, of their positions [R or 1, T, S]: [R or 1, 1, 1, T, S].
+func seen(key, query *Node, window int) *Node {
+	y := LessOrEqual(key, query)
+	if window > 0 {
+		y = LogicalAnd(y, GreaterThan(key, AddScalar(query, int32(-window))))
+	}
+	d := y.Shape().Dimensions
+	return Reshape(y, d[0], 1, 1, d[1], d[2])
 }
 
 // store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places. What was there is
@@ -193,13 +200,26 @@ func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
 	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)
 	g := q.Shape().Dim(2) / k
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
+	var y *Node                                                                             // [R, K, G, T, E]
+	if inTiles(q.Graph().Backend(), t, s) {
+		y = p.attendTiles(q, all, l.window, d.scoreCap, tileSize)
+	} else {
+		y = p.attendAtOnce(q, all, l.window, d.scoreCap)
+	}
+	return Reshape(TransposeAllAxes(y, 0, 3, 1, 2, 4), b, t, k*g*e)
+}
+
+// attendAtOnce builds the attention of scaled queries [R, K, G, T, E] to keys and values [R, K, S, E] from all their
+// scores: [R, K, G, T, E].
+func (p *part) attendAtOnce(q *Node, all KV, window int, limit float64) *Node {
+	b, k, g, t, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3), q.Shape().Dim(4)
+	s := all.K.Shape().Dim(2)
 	heads := []int{0, 1}
 	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
-	scores = softCap(Reshape(scores, b, k, g, t, s), d.scoreCap)
-	weights := maskedSoftmax(scores, BroadcastToDims(p.mask(l.window), b, k, g, t, s))
-	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V)        // [R, K, G*T, E]
-	y = TransposeAllAxes(Reshape(y, b, k, g, t, e), 0, 3, 1, 2, 4) // [R, T, K, G, E]
-	return Reshape(y, b, t, k*g*e)
+	scores = softCap(Reshape(scores, b, k, g, t, s), limit)
+	weights := maskedSoftmax(scores, BroadcastToDims(p.mask(window), b, k, g, t, s))
+	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V) // [R, K, G*T, E]
+	return Reshape(y, b, k, g, t, e)
 }
 
 // softCap builds cap tanh(x / cap), and x for a cap of 0.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -23,15 +22,10 @@ func widen(x []float32) []float64 {
 	return out
 }
 
-// sameBits compares numbers bit for bit.
+// sameBits compares numbers bit for bit, or within rounding: see graphtest.SameBits.
 func sameBits(t testing.TB, want, got []float32, format string, args ...any) {
 	t.Helper()
-	require.Len(t, got, len(want))
-	for i := range want {
-		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
-			require.Failf(t, "other bits", "element %d is %v, want %v: "+format, append([]any{i, got[i], want[i]}, args...)...)
-		}
-	}
+	graphtest.SameBits(t, want, got, format, args...)
 }
 
 // testConfig has groups of query heads, several layers, and dimensions that are whole vectors.

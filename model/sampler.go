@@ -17,8 +17,14 @@ type Sampler struct {
 	Temperature *Node // [W] float64: 0 is greedy
 	TopP        *Node // [W] float64: 1 is off
 	TopK        *Node // [W] int32: 0 is off
-	// Truncates enables TopP and TopK, which take some 60 passes over [W, V].
-	Truncates bool
+	// Cuts says which of TopP and TopK a row may use: each takes some 30 passes over [W, V].
+	Cuts Cuts
+}
+
+// Cuts are the ways in which rows cut the distribution off.
+type Cuts struct {
+	TopP bool `json:"top_p"`
+	TopK bool `json:"top_k"`
 }
 
 // MinTemperature is the lowest temperature above 0 of a [Sampler]: below, float64 loses precision.
@@ -38,9 +44,7 @@ func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
 
 	temperature := Where(greedy, OnesLike(column(s.Temperature)), column(s.Temperature))
 	weights := Exp(Div(Sub(float64s(logprobs), float64s(best)), temperature))
-	if s.Truncates {
-		weights = s.truncate(logprobs, weights, column)
-	}
+	weights = s.truncate(logprobs, weights, column)
 	total := ReduceAndKeep(weights, ReduceSum, -1)
 	drawn := firstAt(weights, Mul(column(s.Uniform), total), GreaterThan)
 	ids = Where(greedy, likeliest, drawn)
@@ -51,16 +55,22 @@ func (s Sampler) Draw(logprobs *Node) (ids, sampled *Node) {
 
 // truncate sets weights outside of top-k and top-p to zero.
 func (s Sampler) truncate(logprobs, weights *Node, column func(*Node) *Node) *Node {
+	if s.Cuts == (Cuts{}) {
+		return weights
+	}
 	rank := Bitcast(Abs(logprobs), dtypes.Int32) // logprobs are not positive, so likelier tokens have a smaller rank
-	k := column(s.TopK)
-	kept := shortest(rank, OnesLike(weights), float64s(k))
-	off := LessOrEqual(k, ZerosLike(k))
-	weights = keep(weights, off, kept)
-
-	p := column(s.TopP)
-	mass := Mul(p, ReduceAndKeep(weights, ReduceSum, -1))
-	kept = shortest(rank, weights, MaxScalar(mass, MinTemperature)) // keeps at least the likeliest token
-	return keep(weights, GreaterOrEqual(p, OnesLike(p)), kept)
+	if s.Cuts.TopK {
+		k := column(s.TopK)
+		kept := shortest(rank, OnesLike(weights), float64s(k))
+		weights = keep(weights, LessOrEqual(k, ZerosLike(k)), kept)
+	}
+	if s.Cuts.TopP {
+		p := column(s.TopP)
+		mass := Mul(p, ReduceAndKeep(weights, ReduceSum, -1))
+		kept := shortest(rank, weights, MaxScalar(mass, MinTemperature)) // keeps at least the likeliest token
+		weights = keep(weights, GreaterOrEqual(p, OnesLike(p)), kept)
+	}
+	return weights
 }
 
 // keep sets weights [W, V] to zero where kept [W, V] is false, except in rows where all [W, 1] is true.
@@ -149,14 +159,14 @@ func float64s(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
 
 // SamplerInputs returns the settings of rows as the inputs of a [Sampler]. A row that draws nothing has the zero
 // Sampling.
-func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, truncates bool) {
+func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, cuts Cuts) {
 	for _, s := range rows {
 		if s.Temperature > 0 {
 			s.Temperature = math.Max(s.Temperature, MinTemperature)
-			truncates = truncates || s.TopK > 0 || s.TopP < 1
+			cuts.TopK, cuts.TopP = cuts.TopK || s.TopK > 0, cuts.TopP || s.TopP < 1
 		}
 		temperature, topP = append(temperature, s.Temperature), append(topP, s.TopP)
 		topK = append(topK, int32(min(s.TopK, math.MaxInt32)))
 	}
-	return temperature, topP, topK, truncates
+	return temperature, topP, topK, cuts
 }

@@ -22,9 +22,9 @@ func draw(
 	for i := range rows {
 		flat, uniform = append(flat, logprobs[i]...), append(uniform, Uniform(seed+uint64(i), index))
 	}
-	temperature, topP, topK, truncates := SamplerInputs(rows)
-	out := graphtest.Run(t, graphtest.Reference(t), func(in []*graph.Node) []*graph.Node {
-		s := Sampler{Uniform: in[1], Temperature: in[2], TopP: in[3], TopK: in[4], Truncates: truncates}
+	temperature, topP, topK, cuts := SamplerInputs(rows)
+	out := graphtest.Run(t, graphtest.Complete(t), func(in []*graph.Node) []*graph.Node {
+		s := Sampler{Uniform: in[1], Temperature: in[2], TopP: in[3], TopK: in[4], Cuts: cuts}
 		ids, sampled := s.Draw(in[0])
 		return []*graph.Node{ids, sampled}
 	}, graphtest.Tensor(flat, w, v), graphtest.Tensor(uniform, w), graphtest.Tensor(temperature, w),
@@ -38,13 +38,15 @@ func TestSampler_LikeSample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 60))
 	compared := 0
 	for round, v := range []int{1, 2, 30, 511, 512, 513, 1100} {
-		for _, truncates := range []bool{false, true} {
+		for _, cuts := range []Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
 			var logprobs [][]float32
 			var rows []Sampling
 			for range 16 {
 				s := Sampling{Temperature: []float64{0, 1, 0.7, 1e-5, 1e300, 1e-310}[rng.IntN(6)], TopP: 1}
-				if truncates {
+				if cuts.TopP {
 					s.TopP = []float64{1, 0.9, 0.5, 1e-9, 0}[rng.IntN(5)]
+				}
+				if cuts.TopK {
 					s.TopK = []int{0, 1, 3, 100}[rng.IntN(4)]
 				}
 				logprobs, rows = append(logprobs, randomLogprobs(rng, v)), append(rows, s)

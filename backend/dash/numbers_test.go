@@ -157,6 +157,21 @@ func TestRunning(t *testing.T) {
 	require.Equal(t, 7*time.Second, running([]rundir.Entry{entry(0, 4), entry(1, 2), entry(3, 5), entry(8, 10)}))
 }
 
+// TestTimeline_Table: the table has the rollouts of the drawing, by their start, and says what it leaves out.
+func TestTimeline_Table(t *testing.T) {
+	begin := time.Unix(100, 0)
+	list := make([]rundir.Entry, maxRows+2)
+	for i := range list {
+		list[i] = rundir.Entry{Group: i, Start: begin.Add(time.Duration(i) * time.Second), Duration: time.Second,
+			Reward: 0.5}
+	}
+	v := newTimeline(list, nil)
+	require.Len(t, v.Table.Rows, maxRows)
+	require.Equal(t, 2, v.Table.More)
+	require.Equal(t, []string{"group 0, trajectory 0", "0s", "1s", "0.5"}, v.Table.Rows[0])
+	require.Equal(t, "group 3, trajectory 0", v.Table.Rows[3][0])
+}
+
 // TestSequences: samples that continue each other are one sequence, and its tokens are all there.
 func TestSequences(t *testing.T) {
 	first := &art.Sample{PromptIDs: []int32{1, 2}, IDs: []int32{3, 4}, Forced: []bool{true, false}}

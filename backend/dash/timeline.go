@@ -2,6 +2,7 @@ package dash
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ type timeline struct {
 	Height int // of the drawing, in pixels
 	Ticks  []tick
 	Parts  []timePart
+	Table  table // of the rollouts
 	Note   string
 }
 
@@ -87,12 +89,25 @@ func (t *timeline) draw(list []rundir.Entry) {
 			X: percent(e.Start.Sub(begin).Seconds() / total), W: percent(max(e.Duration.Seconds()/total, 0.001)),
 			Y: percent(float64(where[i]) / float64(len(lanes))), H: percent(0.8 / float64(len(lanes))),
 			Class: "r" + number(float64(level(e.Reward, low, high))),
-			Label: "group " + number(float64(e.Group)) + ", trajectory " + number(float64(e.Trajectory)) + ": reward " +
-				number(e.Reward) + ", " + duration(e.Duration),
+			Label: fmt.Sprintf("group %d, trajectory %d: reward %s, %s", e.Group, e.Trajectory, number(e.Reward),
+				duration(e.Duration)),
 		})
 	}
 	x := axis{low: 0, high: total, kind: xTime}
 	t.Ticks = x.ticks(6)
+	t.Table = rolloutTable(list, begin)
+}
+
+// rolloutTable has a row for each rollout, in the order of their starts.
+func rolloutTable(list []rundir.Entry, begin time.Time) table {
+	t := table{Head: []string{"rollout", "start", "duration", "reward"}, More: max(0, len(list)-maxRows)}
+	for _, e := range list[:min(len(list), maxRows)] {
+		t.Rows = append(t.Rows, []string{
+			fmt.Sprintf("group %d, trajectory %d", e.Group, e.Trajectory), duration(e.Start.Sub(begin)), duration(e.Duration),
+			number(e.Reward),
+		})
+	}
+	return t
 }
 
 // level puts a reward into one of five classes.

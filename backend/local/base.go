@@ -113,7 +113,10 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 	s = &base{name: name, path: at.path, config: open.Config, tokenizer: open.Tokenizer, plan: p}
 	if err := s.load(ctx, open, b); err != nil {
 		b.memory.giveBack(p)
-		if ctx.Err() == nil && !errors.Is(err, art.ErrInvalid) {
+		switch {
+		case isDeviceFault(err):
+			err = &art.Error{Op: "register", Err: deviceError(err)}
+		case ctx.Err() == nil && !errors.Is(err, art.ErrInvalid):
 			err = baseError(name, err)
 		}
 		return nil, err
@@ -136,10 +139,10 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens, Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
-	if err != nil {
+	if err != nil && !isDeviceFault(err) {
 		return memoryError(err, "lower Slots, Context or CacheTokens of local.Options")
 	}
-	return nil
+	return err
 }
 
 // logLoaded logs the resources of a base model, and warns when memory did not allow the defaults.

@@ -11,7 +11,8 @@ import (
 )
 
 // Complete answers with the newest step of m. It waits for a free slot. It returns [art.ErrContextLength] when the
-// prompt leaves no room for a reply, [art.ErrInvalid] when the template refuses the messages, and the error of ctx.
+// prompt leaves no room for a reply, [art.ErrInvalid] when the template refuses the messages, [art.ErrDevice] when the
+// device fails, and the error of ctx.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	c, err := b.newChat(ctx, "complete", m, req)
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *base) completionError(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &art.Error{Op: "complete", Err: err}
+	return &art.Error{Op: "complete", Err: deviceError(err)}
 }
 
 // contextHint says what to do about a prompt that is too long. The context cannot exceed that of the model.

@@ -64,6 +64,7 @@ func (d description) differences(now description) []string {
 		compare("LoRA.Rank", d.LoRA.Rank, now.LoRA.Rank)
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
+		compare("LoRA.TargetPattern", quote(d.LoRA.TargetPattern), quote(now.LoRA.TargetPattern))
 		compare("LoRA.RankStabilized", d.LoRA.RankStabilized, now.LoRA.RankStabilized)
 		compare("LoRA.DoRA", d.LoRA.DoRA, now.LoRA.DoRA)
 		compare("LoRA.Ranks", fmt.Sprint(d.LoRA.Ranks), fmt.Sprint(now.LoRA.Ranks)) // nil is equal to empty

@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,20 @@ func openDevice(name string) (compute.Backend, error) {
 		return nil, &art.Error{Op: "open", Err: fmt.Errorf("%w: %q: %w", art.ErrDevice, name, err)}
 	}
 	return device, nil
+}
+
+// deviceError returns an error with [art.ErrDevice] where a device says that it has failed, as those of XLA do.
+func deviceError(err error) error {
+	if isDeviceFault(err) && !errors.Is(err, art.ErrDevice) {
+		return fmt.Errorf("%w: %w", art.ErrDevice, err)
+	}
+	return err
+}
+
+// isDeviceFault reports whether a device has failed.
+func isDeviceFault(err error) bool {
+	var fault interface{ DeviceFault() error }
+	return errors.As(err, &fault)
 }
 
 // matricesOf returns the type for the option Weights.

@@ -27,6 +27,10 @@ func fullStep(t *testing.T, m *art.Model) map[string]float64 {
 	require.NoError(t, err)
 	require.Positive(t, result.Metrics["data/tokens_trained"])
 	require.Zero(t, result.Metrics["train/logprob_gap_max"])
+	require.NotEmpty(t, result.Ratios)
+	for _, ratio := range result.Ratios {
+		require.Equal(t, float32(1), ratio, "trainer and sampler are one policy")
+	}
 	return result.Metrics
 }
 

@@ -58,6 +58,10 @@ type Options struct {
 	// fit, Register returns an error. The free memory of a GPU, and of systems other than Linux and macOS, is not known:
 	// the defaults then fit into 8 GiB beside the weights.
 	CacheTokens int
+	// WarmUp has Register compile the programs that requests may need, so that none waits for a compilation. On a device
+	// of XLA that takes minutes; see art inspect --device for how many there are. Default: each is compiled when it is
+	// first needed.
+	WarmUp bool
 	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which
 	// is status 429 over HTTP. Default 0: no limit; callers wait until their context ends.
 	Queue int

@@ -12,7 +12,7 @@ import (
 )
 
 func open(t testing.TB, dir string) *Backend {
-	b, err := Open(context.Background(), &Options{Dir: dir, Slots: 8, Context: 128, Progress: io.Discard})
+	b, err := Open(context.Background(), &Options{Dir: dir, Slots: 8, Context: 256, Progress: io.Discard})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b

@@ -60,9 +60,9 @@ func TestPlan(t *testing.T) {
 		tokens   int // 0: of all slots
 		matrices dtypes.DType
 	}{
-		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 256},
-		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 256},
-		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 32, context: 256},
+		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 2048},
+		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 2048, tokens: 2447},
+		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 1, context: 1024},
 		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192, tokens: 65536},
 		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 8192, tokens: 65536},
 		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 23965},
@@ -78,7 +78,7 @@ func TestPlan(t *testing.T) {
 		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192, tokens: 16384},
 		{name: "the cache alone", config: qwen, free: 24 * gib, want: Options{CacheTokens: 8192}, slots: 32, context: 8192, tokens: 8192},
 		{name: "unknown", config: qwen, slots: 32, context: 10240, tokens: 10358},
-		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 256},
+		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 2048},
 		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960, tokens: 40960},
 	} {
 		m := freeOf(c.free)

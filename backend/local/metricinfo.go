@@ -25,6 +25,9 @@ var trainerMetrics = []art.MetricInfo{
 	{Name: "loss/grad_norm", Formula: "mean over the optimizer steps of the global norm of the gradient, before clipping",
 		Healthy: "steady; a rise of ten times comes before a collapse"},
 	{Name: "loss/learning_rate", Formula: "that of the configuration; with a warm-up or a decay, the highest"},
+	{Name: "loss/validation",
+		Formula: "mean of -logprob over the targets of SFTConfig.Validation, after the step; absent without them",
+		Unit:    "nats", Healthy: "falls; where it rises while loss/sft falls, stop"},
 	{Name: "train/logprob_gap_max",
 		Formula: "maximum of |trainer - sampler| of a token's logprob, before any update, over the " +
 			"trained tokens that the step being trained sampled; absent when there are none", Unit: "nats",
@@ -84,4 +87,7 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "memory/device_work_bytes",
 		Formula: "what the device has for the intermediate results of its runs: as much as " +
 			"the largest so far took; of the CPU device", Unit: "bytes", Healthy: "steady"},
+	{Name: "device/programs", Formula: "programs that the device has compiled since it was opened; of XLA",
+		Healthy: "steady after some steps"},
+	{Name: "device/compile_s", Formula: "what that took, all together", Unit: "s", Healthy: "steady after some steps"},
 }

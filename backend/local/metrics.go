@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
@@ -37,6 +38,9 @@ func addDifference(metrics map[string]float64, name string, d trainer.Difference
 func (b *Backend) addMemory(metrics map[string]float64) {
 	if now, peak, known := machine.Resident(os.DirFS("/")); known {
 		metrics["memory/resident_bytes"], metrics["memory/resident_max_bytes"] = float64(now), float64(peak)
+	}
+	if programs, took := graphx.Compiled(b.device); programs > 0 {
+		metrics["device/programs"], metrics["device/compile_s"] = float64(programs), took.Seconds()
 	}
 	if b.memory.held == nil {
 		return

@@ -33,7 +33,7 @@ func trainError(ctx context.Context, op string, err error, opts learningOptions)
 		hint = "make rewards smaller, leave NormalizeAdvantages unset, or start over with a lower LearningRate if earlier " +
 			"steps made the adapter too large; the model stays at the previous step"
 	}
-	return &art.Error{Op: op, Err: err, Hint: hint}
+	return &art.Error{Op: op, Err: deviceError(err), Hint: hint}
 }
 
 // unmoved is the change of a logprob, in nats, up to which a step counts as having changed nothing: 0.2 % of a

@@ -125,7 +125,7 @@ func TestTrain_Unmoved(t *testing.T) {
 		require.Positive(t, record.LearningRate)
 		log.Reset()
 	}
-	result, err := m.Train(t.Context(), groups, nil) // the default rate, on the built-in model
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 5e-6}) // ART's default
 	check(result, err, true)
 	result, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
 	check(result, err, false)

@@ -338,5 +338,5 @@ func ownError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, trainer.ErrDiverged):
 		hint = "lower the learning rate or set GradClipNorm, and load the newest step with Model.LoadWeights"
 	}
-	return &art.Error{Op: op, Err: err, Hint: hint}
+	return &art.Error{Op: op, Err: deviceError(err), Hint: hint}
 }

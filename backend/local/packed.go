@@ -32,7 +32,7 @@ func (b *Backend) recorded(s *storedUpdate, step int) ([]grpo.Sequence, trainer.
 		for _, g := range s.groups {
 			list = append(list, g.Trajectories...)
 		}
-		batch := trainset.FromConversations(e.template, list, record.Context).Sequences
+		batch := trainset.FromConversations(e.template, list, record.SFT.Turns, record.Context).Sequences
 		return batch, sftRun(record.SFT, max(1, len(batch)))
 	case record.DPO != nil:
 		batch := trainset.FromPreferences(e.template, storedPairs(s.groups), record.Context).Sequences

@@ -19,9 +19,9 @@ func oneToken(m *art.Model) func(context.Context, string) (*art.Trajectory, erro
 		if question == "equal" {
 			return trajectory, nil
 		}
-		_, err := m.Chat(ctx, trajectory, &art.ChatOptions{MaxTokens: new(1)})
+		reply, err := m.Chat(ctx, trajectory, &art.ChatOptions{MaxTokens: new(1)})
 		if err == nil {
-			trajectory.Reward = float64(trajectory.Samples()[0].IDs[0] % 2)
+			trajectory.Reward = float64(len(reply.Content) % 2) // yes, not no
 		}
 		return trajectory, err
 	}

@@ -19,7 +19,8 @@ func TestPlayers(t *testing.T) {
 	}
 	require.Len(t, b.bases, 1, "the base is loaded once")
 	one := &art.ChatOptions{MaxTokens: new(1)}
-	// play lets one say a word and the other answer it. One is to say even tokens, the other odd ones.
+	// play lets one say a word and the other answer it. One is to say words of even length, the other of
+	// odd length.
 	play := func(ctx context.Context, question string) ([]*art.Trajectory, error) {
 		first := art.NewTrajectory(art.User(question))
 		said, err := even.Chat(ctx, first, one)
@@ -27,11 +28,12 @@ func TestPlayers(t *testing.T) {
 			return nil, err
 		}
 		second := art.NewTrajectory(art.User(question + said.Content))
-		if _, err := odd.Chat(ctx, second, one); err != nil {
+		answered, err := odd.Chat(ctx, second, one)
+		if err != nil {
 			return nil, err
 		}
-		first.Reward = float64(1 - first.Samples()[0].IDs[0]%2)
-		second.Reward = float64(second.Samples()[0].IDs[0] % 2)
+		first.Reward = float64(1 - len(said.Content)%2)
+		second.Reward = float64(len(answered.Content) % 2)
 		return []*art.Trajectory{first, second}, nil
 	}
 	gather := func(size int) [][]*art.TrajectoryGroup {

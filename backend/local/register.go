@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -79,11 +80,29 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		_ = run.Close() // the first error is the one to return
 		return 0, err
 	}
+	if err := b.warmUp(ctx, m.Name(), e); err != nil {
+		return 0, errors.Join(registerError(ctx, err), run.Close())
+	}
 	if err := b.add(m, e); err != nil {
 		return 0, errors.Join(err, run.Close())
 	}
 	b.opts.Logger.Info("model registered", "model", m.Name(), "step", step, "dir", run.Dir())
 	return step, nil
+}
+
+// warmUp compiles the programs that answer a model, if Options.WarmUp says so. Models of one layout share them.
+func (b *Backend) warmUp(ctx context.Context, name string, e *entry) error {
+	if !b.opts.WarmUp {
+		return nil
+	}
+	start := time.Now()
+	if err := e.base.engine.Warm(ctx, e.serving.Load().adapter); err != nil {
+		return &art.Error{Op: "register", Err: deviceError(err)}
+	}
+	programs, _ := graphx.Compiled(b.device)
+	b.opts.Logger.Info("programs compiled", "model", name, "seconds", time.Since(start).Seconds(),
+		"of the device so far", programs)
+	return nil
 }
 
 // begin reserves a model for a registration.

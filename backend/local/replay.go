@@ -151,7 +151,7 @@ func (b *Backend) replay(
 		for _, g := range groups {
 			trajectories = append(trajectories, g.Trajectories...)
 		}
-		sequences := trainset.FromConversations(e.template, trajectories, record.Context).Sequences
+		sequences := trainset.FromConversations(e.template, trajectories, cfg.Turns, record.Context).Sequences
 		if err := b.fit("replay", e, sequences); err != nil {
 			return nil, err
 		}

@@ -237,7 +237,7 @@ func TestComplete_TooLong(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	_, err := m.Chat(t.Context(), art.NewTrajectory(art.User(strings.Repeat("word ", 200))), nil)
+	_, err := m.Chat(t.Context(), art.NewTrajectory(art.User(strings.Repeat("word ", 400))), nil)
 	require.ErrorIs(t, err, art.ErrContextLength)
 }
 

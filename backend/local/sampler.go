@@ -74,7 +74,10 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 	}
 	now := e.served(ctx)
 	logprobs, err := engine.Score(b.device, e.base.config, e.base.params, now.adapter, ids)
-	if err != nil {
+	switch {
+	case isDeviceFault(err):
+		return nil, 0, &art.Error{Op: op, Err: deviceError(err)}
+	case err != nil:
 		return nil, 0, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
 	return logprobs, now.step, nil

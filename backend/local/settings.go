@@ -52,7 +52,7 @@ func (c *completion) addPromptLogprobs(ctx context.Context, r *art.ChatResponse)
 		Device: c.backend.device, Config: c.base.config, Params: c.base.params, Adapter: c.now.adapter, IDs: c.prompt,
 	}, *c.settings.PromptLogprobs)
 	if err != nil {
-		return &art.Error{Op: "prompt logprobs", Err: err}
+		return &art.Error{Op: "prompt logprobs", Err: deviceError(err)}
 	}
 	r.PromptLogprobs = append([][]art.TokenLogprob{nil}, candidates(top)...)
 	return nil

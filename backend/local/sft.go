@@ -4,17 +4,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
 )
 
-// TrainSFT makes the next step by supervised training of the adapter: the mean negative log-likelihood of all that the
-// assistant says, end-of-turn tokens included.
+// TrainSFT makes the next step by supervised training of the adapter: the mean negative log-likelihood of what the
+// assistant says in the chosen turns, end-of-turn tokens included.
 func (b *Backend) TrainSFT(
 	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
 ) (*art.TrainResult, error) {
@@ -23,14 +25,18 @@ func (b *Backend) TrainSFT(
 		return nil, err
 	}
 	defer e.training.Unlock()
-	batch := trainset.FromConversations(e.template, trajectories, e.base.engine.Context())
+	batch := trainset.FromConversations(e.template, trajectories, cfg.Turns, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
 		return nil, &art.Error{
 			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
 	}
-	if err := b.fit("train sft", e, batch.Sequences); err != nil {
+	validation, err := e.validation(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.fit("train sft", e, slices.Concat(batch.Sequences, validation)); err != nil {
 		return nil, err
 	}
 	step := e.serving.Load().step + 1
@@ -47,6 +53,9 @@ func (b *Backend) TrainSFT(
 	groups := runs.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	metrics := batch.Metrics(groups)
 	maps.Copy(metrics, reportMetrics(*report))
+	if err := e.validate(ctx, e.learner(b), state, validation, metrics); err != nil {
+		return nil, err
+	}
 	metrics["loss/learning_rate"] = cfg.LearningRate
 	b.addMemory(metrics)
 	e.addTimes(metrics, groups, start)
@@ -58,6 +67,43 @@ func (b *Backend) TrainSFT(
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped}, nil
+}
+
+// validation returns the sequences that are not trained on. That there are none is an error when there should be.
+func (e *entry) validation(cfg *art.SFTConfig) ([]grpo.Sequence, error) {
+	if len(cfg.Validation) == 0 {
+		return nil, nil
+	}
+	set := trainset.FromConversations(e.template, cfg.Validation, cfg.Turns, e.base.engine.Context())
+	if len(set.Sequences) > 0 {
+		return set.Sequences, nil
+	}
+	return nil, &art.Error{
+		Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories of Validation has a loss", art.ErrInvalid,
+			len(cfg.Validation)),
+		Hint: "each needs an assistant message and has to fit into the context; the first: " + set.Skipped[0].Detail,
+	}
+}
+
+// validate adds the loss of sequences that were not trained on, when there are any.
+func (e *entry) validate(
+	ctx context.Context, t *trainer.Trainer, state *trainer.State, sequences []grpo.Sequence, metrics map[string]float64,
+) error {
+	if len(sequences) == 0 {
+		return nil
+	}
+	lists, err := t.Logprobs(ctx, state, sequences, 0)
+	if err != nil {
+		return err
+	}
+	sum := 0.0
+	for _, list := range lists { // 0 where nothing is trained
+		for _, logprob := range list {
+			sum -= float64(logprob)
+		}
+	}
+	metrics["loss/validation"] = sum / float64(credit.NumTrained(sequences))
+	return nil
 }
 
 // sftRun translates a configuration with defaults filled in.

@@ -18,22 +18,35 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/trainset"
+	"github.com/goart-dev/art/model/tiny"
+	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // The tokens of the built-in model around reasoning, and a bias that keeps it from reasoning.
-const thinkOpen, thinkClose = 766, 767
+var thinkOpen, thinkClose = tinyToken("<think>"), tinyToken("</think>")
 
 var noReasoning = map[int32]float64{thinkOpen: -100}
+
+// tinyToken is the id of a token of the built-in model.
+func tinyToken(token string) int32 {
+	tok, err := tokenizer.New(tiny.Tokenizer())
+	if err != nil {
+		panic(err)
+	}
+	id, ok := tok.TokenID(token)
+	if !ok {
+		panic("the built-in model has no token " + token)
+	}
+	return id
+}
 
 // roomy is the built-in model with room for the description of tools.
 func roomy(t *testing.T) (*Backend, *art.Model) {
 	b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Slots: 2, Context: 1024, Progress: io.Discard})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	m := art.NewModel("m", &art.ModelOptions{
-		Base: tinyFolder(t, func(c map[string]any) { c["max_position_embeddings"] = 1024 }),
-	})
+	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	return b, m
 }
@@ -266,7 +279,7 @@ func TestComplete_FormatAfterReasoning(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.EqualValues(t, thinkOpen, r.Message.Sample.IDs[0])
-	require.Contains(t, r.Message.Sample.IDs, int32(thinkClose))
+	require.Contains(t, r.Message.Sample.IDs, thinkClose)
 	require.Contains(t, []string{"yes", "no"}, r.Message.Content)
 	requireScores(t, b, m, r.Message.Sample)
 }
@@ -320,7 +333,8 @@ func TestHandler_StructuredOutput(t *testing.T) {
 	b, _ := roomy(t)
 	h, err := b.Handler(nil)
 	require.NoError(t, err)
-	const head = `{"model": "m", "seed": 5, "logit_bias": {"766": -100}, "messages": [{"role": "user", "content": "Hi"}], `
+	head := fmt.Sprintf(`{"model": "m", "seed": 5, "logit_bias": {"%d": -100}, `+
+		`"messages": [{"role": "user", "content": "Hi"}], `, thinkOpen)
 	send := func(fields string) (int, string) {
 		r := httptest.NewRequestWithContext(
 			t.Context(), http.MethodPost, "http://localhost/v1/chat/completions", strings.NewReader(head+fields+`}`))

@@ -16,7 +16,8 @@ import (
 )
 
 // Train makes the next step. If nothing in the groups can be trained on, it commits a step with the unchanged adapter,
-// so that a loop over steps continues; the result lists what was skipped.
+// so that a loop over steps continues; the result lists what was skipped. When the device fails, the error is
+// [art.ErrDevice], and the model and its run stay at the step before.
 func (b *Backend) Train(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
 ) (*art.TrainResult, error) {
@@ -40,6 +41,7 @@ func (b *Backend) Train(
 	step := current + 1
 	start := time.Now()
 	state := e.state
+	var ratios []float32
 	if len(batch.Sequences) > 0 {
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
@@ -51,7 +53,7 @@ func (b *Backend) Train(
 		if err != nil {
 			return nil, err
 		}
-		state = next
+		state, ratios = next, report.Ratios
 		batch.SkipNotFinite(report.NotFinite, metrics)
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
@@ -64,7 +66,9 @@ func (b *Backend) Train(
 	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
 		return nil, err
 	}
-	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped, Advantages: batch.Advantages}, nil
+	return &art.TrainResult{
+		Step: step, Metrics: metrics, Skipped: batch.Skipped, Advantages: batch.Advantages, Ratios: ratios,
+	}, nil
 }
 
 // beginStep returns the entry of a model for a training from its newest step, with its lock for trainings taken.
@@ -154,7 +158,7 @@ func (b *Backend) publish(
 	}
 	onDevice, err := next.upload(e.base)
 	if err != nil {
-		return &art.Error{Op: "train", Err: err}
+		return &art.Error{Op: "train", Err: deviceError(err)}
 	}
 	write := e.writeCheckpoint(m.Options().Base)
 	if from, ok := e.run.Checkpoint(step - 1); ok && state == oldState {

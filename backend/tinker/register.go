@@ -51,15 +51,14 @@ type remote struct {
 }
 
 // Register creates a training run of the service for m, or continues at the newest step of its run directory, with its
-// optimizer. Options of models in process, Adapter, Fork and ToolFormat, are an [art.ErrUnsupported], and so is
-// Retention: delete checkpoints at the service.
+// optimizer. Options of models in process, Adapter, Fork, Full, ToolFormat and what LoRA has beyond Rank and Alpha, are
+// an [art.ErrUnsupported], and so is Retention: delete checkpoints at the service. The service chooses alpha itself.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.LoRA.DoRA ||
-		opts.Frozen || opts.Full {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Frozen || opts.Full || !plain(opts.LoRA) {
 		return 0, &art.Error{
-			Op:   "register",
-			Err:  fmt.Errorf("%w: Adapter, Fork, Full, ToolFormat, Frozen, DoRA or targets of LoRA", art.ErrUnsupported),
+			Op: "register", Err: fmt.Errorf(
+				"%w: Adapter, Fork, Full, ToolFormat, Frozen, or what LoRA has beyond Rank and Alpha", art.ErrUnsupported),
 			Hint: "leave them out of ModelOptions",
 		}
 	}
@@ -78,6 +77,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, errors.Join(err, e.run.Close())
 	}
 	return step, nil
+}
+
+// plain reports whether an adapter has nothing that the protocol cannot say: a choice of layers, ranks and alphas of
+// single layers, rsLoRA and DoRA.
+func plain(l art.LoRA) bool {
+	return len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA
 }
 
 // newEntry loads the tokenizer and the chat template.

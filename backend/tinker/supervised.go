@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/trainset"
 )
 
-// TrainSFT makes the next step by supervised training: the mean negative log-likelihood of all that the assistant says,
-// end-of-turn tokens included.
+// TrainSFT makes the next step by supervised training: the mean negative log-likelihood of what the assistant says in
+// the chosen turns, end-of-turn tokens included. Validation is an [art.ErrUnsupported].
 func (b *Backend) TrainSFT(
 	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
 ) (*art.TrainResult, error) {
@@ -23,7 +23,13 @@ func (b *Backend) TrainSFT(
 		return nil, err
 	}
 	defer e.training.Unlock()
-	set := trainset.FromConversations(e.template, trajectories, b.context(e.base))
+	if len(cfg.Validation) > 0 {
+		return nil, &art.Error{
+			Op: op, Err: fmt.Errorf("%w: Validation", art.ErrUnsupported),
+			Hint: "leave it out of SFTConfig, and call Model.Forward with the loss cross_entropy",
+		}
+	}
+	set := trainset.FromConversations(e.template, trajectories, cfg.Turns, b.context(e.base))
 	if len(set.Sequences) == 0 {
 		return nil, nothing(op, len(trajectories), "trajectories", set)
 	}

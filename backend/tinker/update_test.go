@@ -84,6 +84,24 @@ func TestTrain_Refusals(t *testing.T) {
 	}
 }
 
+// TestRegister_Refusals: an option that the protocol has no word for is an error, and not left out.
+func TestRegister_Refusals(t *testing.T) {
+	b, _ := open(t, client.Options{BaseURL: serve(t, nil), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir()})
+	for name, opts := range map[string]art.ModelOptions{
+		"adapter": {Adapter: "x"}, "fork": {Fork: "x"}, "full": {Full: true}, "format": {ToolFormat: "hermes"},
+		"frozen":  {Frozen: true},
+		"targets": {LoRA: art.LoRA{Targets: []string{"q_proj"}}}, "pattern": {LoRA: art.LoRA{TargetPattern: ".*"}},
+		"ranks": {LoRA: art.LoRA{Ranks: map[string]int{"q_proj": 2}}}, "dora": {LoRA: art.LoRA{DoRA: true}},
+		"alphas": {LoRA: art.LoRA{Alphas: map[string]float64{"q_proj": 2}}}, "rslora": {LoRA: art.LoRA{RankStabilized: true}},
+	} {
+		opts.Base = "tiny"
+		err := art.NewModel("refused", &opts).Register(t.Context(), b)
+		if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), "leave them out") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
 // TestTrain_Bounds: the bounds that are sent are those of the losses in process.
 func TestTrain_Bounds(t *testing.T) {
 	for _, loss := range []art.Loss{art.LossCISPO, art.LossPPO, art.LossGRPO, art.LossDrGRPO, art.LossDAPO} {

@@ -58,16 +58,16 @@ func (e *entry) write(step int) func(dir string) error {
 	}
 }
 
-// Register registers m at the service, or continues at its newest step there. What the service chooses itself, the
-// options of LoRA and the seed of the adapter, is not sent. A frozen model is a base model of the service, which is not
-// asked before the first call. Adapter, Fork, Full, ToolFormat, DoRA and targets of LoRA are an
+// Register registers m at the service, or continues at its newest step there. What the service chooses itself, rank,
+// alpha and the seed of the adapter, is not sent. A frozen model is a base model of the service, which is not asked
+// before the first call. Adapter, Fork, Full, ToolFormat and what LoRA has beyond Rank and Alpha are an
 // [art.ErrUnsupported].
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || len(opts.LoRA.Targets) > 0 || opts.LoRA.DoRA ||
-		opts.Full {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Full || !plain(opts.LoRA) {
 		return 0, &art.Error{
-			Op: "register", Err: fmt.Errorf("%w: Adapter, Fork, Full, ToolFormat, DoRA or targets of LoRA", art.ErrUnsupported),
+			Op: "register", Err: fmt.Errorf(
+				"%w: Adapter, Fork, Full, ToolFormat, or what LoRA has beyond Rank and Alpha", art.ErrUnsupported),
 			Hint: "leave them out of ModelOptions",
 		}
 	}
@@ -87,6 +87,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, errors.Join(err, run.Close())
 	}
 	return step, nil
+}
+
+// plain reports whether an adapter has nothing that the protocol cannot say: a choice of layers, ranks and alphas of
+// single layers, rsLoRA and DoRA.
+func plain(l art.LoRA) bool {
+	return len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA
 }
 
 // add registers an entry.

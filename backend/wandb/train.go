@@ -89,10 +89,11 @@ func (b *Backend) TrainSFT(
 	c := cfg.WithDefaults()
 	d := (*art.SFTConfig)(nil).WithDefaults()
 	if c.Epochs != 1 || c.Warmup != 0 || *c.Decay != 1 || c.Schedule != d.Schedule || c.MaxGradNorm != d.MaxGradNorm ||
-		c.WeightDecay != 0 || c.Seed != 0 {
+		c.WeightDecay != 0 || c.Seed != 0 || len(c.Validation) > 0 {
 		return nil, &art.Error{
 			Op: op, Hint: "leave them out of SFTConfig; repeat the call for more epochs",
-			Err: fmt.Errorf("%w: Epochs, Warmup, Decay, Schedule, MaxGradNorm, WeightDecay or Seed", art.ErrUnsupported),
+			Err: fmt.Errorf("%w: Epochs, Warmup, Decay, Schedule, MaxGradNorm, WeightDecay, Seed or Validation",
+				art.ErrUnsupported),
 		}
 	}
 	data, err := dataset(trajectories)
@@ -114,7 +115,7 @@ func (b *Backend) supervised(ctx context.Context, e *entry, data []byte, c *art.
 	}
 	rate, err := json.Marshal(c.LearningRate)
 	return &wandbwire.CreateSFTJob{ModelID: e.model.ID, DataURL: at, Config: &wandbwire.SFTTrain{
-		BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: "all",
+		BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: string(c.Turns),
 	}}, err
 }
 

@@ -189,6 +189,23 @@ func TestTrain_Unsupported(t *testing.T) {
 	}
 }
 
+// TestRegister_Refusals: an option that the protocol has no word for is an error, and not left out.
+func TestRegister_Refusals(t *testing.T) {
+	b := open(t, service(t, &arttest.Backend{}), t.TempDir())
+	for name, opts := range map[string]art.ModelOptions{
+		"adapter": {Adapter: "x"}, "fork": {Fork: "x"}, "full": {Full: true}, "format": {ToolFormat: "hermes"},
+		"targets": {LoRA: art.LoRA{Targets: []string{"q_proj"}}}, "pattern": {LoRA: art.LoRA{TargetPattern: ".*"}},
+		"ranks": {LoRA: art.LoRA{Ranks: map[string]int{"q_proj": 2}}}, "dora": {LoRA: art.LoRA{DoRA: true}},
+		"alphas": {LoRA: art.LoRA{Alphas: map[string]float64{"q_proj": 2}}}, "rslora": {LoRA: art.LoRA{RankStabilized: true}},
+	} {
+		opts.Base = "tiny"
+		err := art.NewModel("refused", &opts).Register(t.Context(), b)
+		if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), "leave them out") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
 // TestOtherBase: an existing model of another base is not continued.
 func TestOtherBase(t *testing.T) {
 	h := service(t, &arttest.Backend{})

@@ -34,7 +34,8 @@ compatible with OpenAI's, such as gpt-5.4-mini@https://api.openai.com/v1; its ke
 OPENAI_API_KEY. A small model is a poor judge of itself: the page says so.
 
 What it takes is printed first; --estimate prints nothing else. Stop it at any time: run again, it
-goes on where it was.`,
+goes on where it was.
+` + trainedHelp,
 		define: func(flags *flag.FlagSet) action {
 			a := autoVerb{}
 			flags.StringVar(&a.base, "model", "tiny", "base `model`: a folder, a GGUF file, ORG/NAME, or tiny")
@@ -55,7 +56,8 @@ goes on where it was.`,
 			flags.IntVar(&a.p.MaxTokens, "max-tokens", 256, "most `tokens` of a reply")
 			flags.IntVar(&a.context, "context", 0,
 				"most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
-			flags.Float64Var(&a.rate, "rate", 1e-4, "learning rate")
+			a.trained.define(flags)
+			flags.Float64Var(&a.rate, "rate", 0, "learning rate; 0 is that of the size of the model")
 			flags.Uint64Var(&a.p.Seed, "seed", 0, "`seed` of the run")
 			flags.BoolVar(&a.estimate, "estimate", false, "print what it takes, and stop")
 			return a.run
@@ -69,6 +71,7 @@ type autoVerb struct {
 	context                   int
 	rate                      float64
 	estimate                  bool
+	trained                   trainedFlags
 	p                         auto.Project
 	closers                   []func() error
 }
@@ -76,6 +79,11 @@ type autoVerb struct {
 func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) != 1 {
 		return badUsage("want the TASK, in quotes")
+	}
+	opts := &art.ModelOptions{Project: "auto", Base: a.base, Seed: a.p.Seed,
+		Retention: &art.Retention{Newest: 1, Best: "val/score"}}
+	if err := a.trained.set(opts); err != nil {
+		return err
 	}
 	p := &a.p
 	p.Task = args[0]
@@ -94,7 +102,7 @@ func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 			err = errors.Join(err, f())
 		}
 	}()
-	if err := a.open(ctx, stderr); err != nil {
+	if err := a.open(ctx, opts, stderr); err != nil {
 		return err
 	}
 	p.Events = liveLine(stderr)
@@ -109,16 +117,15 @@ func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 		p.Page()))
 }
 
-// open registers the models.
-func (a *autoVerb) open(ctx context.Context, stderr io.Writer) error {
+// open registers the models. opts are those of the one that is trained.
+func (a *autoVerb) open(ctx context.Context, opts *art.ModelOptions, stderr io.Writer) error {
 	b, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: a.context})
 	if err != nil {
 		return err
 	}
 	a.closers = append(a.closers, b.Close)
 	p := &a.p
-	p.Model = art.NewModel(a.name, &art.ModelOptions{Project: "auto", Base: a.base, Seed: p.Seed,
-		Retention: &art.Retention{Newest: 1, Best: "val/score"}})
+	p.Model = art.NewModel(a.name, opts)
 	p.Base = art.NewModel(a.name+"-base", &art.ModelOptions{Project: "auto", Base: a.base, Seed: p.Seed, Frozen: true})
 	for _, m := range []*art.Model{p.Model, p.Base} {
 		if err := m.Register(ctx, b); err != nil {

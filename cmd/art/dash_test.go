@@ -131,6 +131,26 @@ func TestWatch_Follows(t *testing.T) {
 	}
 }
 
+// TestNewestStep has shares computed by hand. The newest row may be of another split.
+func TestNewestStep(t *testing.T) {
+	rows := []art.HistoryRow{
+		{Split: "train", Step: 0, Metrics: map[string]float64{"time/step_wall_s": 9}},
+		{Split: "train", Step: 1, Metrics: map[string]float64{
+			"time/step_wall_s": 4, "time/rollout_s": 2, "time/train_s": 1, "data/skipped_no_variance": 3,
+			"data/skipped_too_long": 0, "data/skipped_\x1b": 1,
+		}},
+		{Split: "val", Step: 2, Metrics: map[string]float64{"val/reward": 1}},
+	}
+	want := "step took 4s: rollouts 50 %, training 25 %, waiting and all else 25 %\n" +
+		"not trained on: ␛ 1, no_variance 3\n"
+	if got := newestStep(rows); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := newestStep(rows[2:]); got != "" {
+		t.Errorf("without a training: %q", got)
+	}
+}
+
 func TestCurveOf(t *testing.T) {
 	for want, values := range map[string][]float64{
 		"": {}, "▁": {3}, "▁▁": {2, 2}, "▁█": {1, 9}, "▁▅█": {0, 0, 3, 5, 8, 8},

@@ -56,6 +56,7 @@ type report struct {
 func diagnose(e devicebench.Effort, asJSON bool, stdout io.Writer, p progress) error {
 	m := inspectPlatform(os.DirFS("/"))
 	r := report{platform: m, GPUs: machine.InspectGPUs(os.DirFS("/")), XLA: inspectXLA(), Notes: m.notes()}
+	r.XLA.addMemory(m, r.GPUs.List)
 	problem := m.problem
 	if problem == nil {
 		r.Speeds, problem = e.Measure(m.facts, func(what string) { p.say("%s", what) })

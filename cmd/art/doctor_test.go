@@ -60,9 +60,18 @@ func TestDoctor_XLA(t *testing.T) {
 		{Device: "xla:cuda", Path: "/a.so", Problem: "no GPU"},
 		{Device: "xla:cuda", Problem: "none was found"},
 		{Device: "xla:cpu", Path: "/b.so", API: "0.116", Platform: "host", Devices: []string{"cpu:0", "cpu:1"}},
+		{Device: "xla:cuda", Path: "/c.so", API: "0.104", Platform: "cuda", Version: "cuda 13000\ncudnn 91200",
+			Devices: []string{"cuda:0", "cuda:1"}},
+		{Device: "xla:/d.so", Path: "/d.so", API: "0.104", Platform: "other", Devices: []string{"x:0"}},
 	}}
+	r.addMemory(platform{MemoryTotal: 64 << 30, MemoryAvailable: 32 << 30},
+		[]machine.GPU{{Total: 80 << 30, Free: 79 << 30}, {Total: 80 << 30, Free: 3 << 30}})
 	want := []string{
-		"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found", "xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1 (/b.so)",
+		"xla:cuda cannot be used: no GPU (/a.so)", "xla:cuda cannot be used: none was found",
+		"xla:cpu, platform host, PJRT 0.116, devices cpu:0 cpu:1, memory 64.0 GiB, 32.0 GiB free (/b.so)",
+		"xla:cuda, platform cuda 13000 cudnn 91200, PJRT 0.104, devices cuda:0 cuda:1, " +
+			"memory 80.0 GiB, 79.0 GiB free; 80.0 GiB, 3.0 GiB free (/c.so)",
+		"xla:/d.so, platform other, PJRT 0.104, devices x:0, memory unknown (/d.so)",
 	}
 	if got := r.lines(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -140,7 +140,7 @@ func TestGenerate_Sampling(t *testing.T) {
 // TestGenerate_Text: the text output says how tokens were chosen.
 func TestGenerate_Text(t *testing.T) {
 	_, stdout, _ := command("generate", "--chat", "--max-tokens", "2", "tiny", "What is 2+2?")
-	if !strings.Contains(stdout, "2 tokens after 13 of the prompt, finish: length, greedy (--temperature 0)") {
+	if !strings.Contains(stdout, "2 tokens after 14 of the prompt, finish: length, greedy (--temperature 0)") {
 		t.Error(stdout)
 	}
 	_, stdout, _ = command("generate", "--max-tokens", "2", "--temperature", "0.5", "tiny", "The")
@@ -189,7 +189,7 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
 		{[]string{"score", "--ids", "[1, 2,, 3]", "tiny"}, 2, `there is no id between two commas, or after the last one, of "1, 2,, 3"`},
 		{[]string{"score", "--ids", "1,2,", "tiny"}, 2, `after the last one, of "1,2,"`},
-		{[]string{"score", "--ids", "768", "tiny"}, 1, "token 768 is not in the vocabulary"},
+		{[]string{"score", "--ids", "9999", "tiny"}, 1, "token 9999 is not in the vocabulary"},
 		{[]string{"score", "tiny", ""}, 1, "there are no tokens to score"},
 		{[]string{"score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
 		{[]string{"score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},

@@ -28,48 +28,54 @@ Memory is that of the local backend: the weights in float32, and for each length
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
 and the intermediate results of the micro-batches of all workers, when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
-linear layers, embed_tokens and lm_head. --dora makes it one of DoRA. With --full the copies and
-the work are those of a training of all weights.
+linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
+DoRA. With --full the copies and the work are those of a training of all weights.
+With --device it lists the programs that serving compiles on that device, and bounds its memory.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
-		define: func(flags *flag.FlagSet) action {
-			asJSON := flags.Bool("json", false, "print one JSON object")
-			lengths := flags.String("lengths", "",
-				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
-			slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
-			tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
-			rank := flags.Int("rank", 0, "rank of the adapter; 0 is that of the run, or 8")
-			targets := flags.String("targets", "",
-				"`layers` of the adapter by the last part of their names, a comma-separated list")
-			pattern := flags.String("target-pattern", "",
-				"`regexp` of Python for full names of layers, in place of --targets")
-			dora := flags.Bool("dora", false, "an adapter with magnitudes: DoRA")
-			full := flags.Bool("full", false, "training of all weights, in place of an adapter")
-			workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
-			return func(args []string, stdout, _ io.Writer) error {
-				if len(args) != 1 {
-					return badUsage("one model: art inspect [flags] MODEL")
-				}
-				list, err := parseLengths(*lengths)
-				if err != nil {
-					return err
-				}
-				if *slots < 1 || *rank < 0 || *workers < 1 || *tokens < 0 {
-					return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
-						*slots, *rank, *workers, *tokens)
-				}
-				adapter := lora.Config{Rank: *rank, Pattern: *pattern, DoRA: *dora}
-				if *full && (*rank != 0 || *targets != "" || *pattern != "" || *dora) {
-					return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern and --dora out")
-				}
-				if *targets != "" {
-					adapter.Targets = strings.Split(*targets, ",")
-				}
-				p := memoryPlan{lengths: list, slots: *slots, tokens: *tokens, adapter: adapter, full: *full, workers: *workers}
-				return inspectModel(args[0], p, *asJSON, stdout)
-			}
-		},
+		define: defineInspect,
+	}
+}
+
+// defineInspect defines the flags of inspect.
+func defineInspect(flags *flag.FlagSet) action {
+	asJSON := flags.Bool("json", false, "print one JSON object")
+	lengths := flags.String("lengths", "",
+		"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
+	slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
+	tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
+	var adapter loraFlags
+	adapter.define(flags, "that of the run, or 8")
+	full := flags.Bool("full", false, "training of all weights, in place of an adapter")
+	device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
+	weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
+	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
+	return func(args []string, stdout, _ io.Writer) error {
+		if len(args) != 1 {
+			return badUsage("one model: art inspect [flags] MODEL")
+		}
+		list, err := parseLengths(*lengths)
+		if err != nil {
+			return err
+		}
+		if *slots < 1 || adapter.lora.Rank < 0 || *workers < 1 || *tokens < 0 {
+			return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
+				*slots, adapter.lora.Rank, *workers, *tokens)
+		}
+		if *full && !adapter.empty() {
+			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
+		}
+		l := adapter.chosen()
+		if *weights != "float32" && *weights != "bfloat16" {
+			return badUsage("--weights %s: want float32 or bfloat16", *weights)
+		}
+		p := memoryPlan{
+			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
+			on: *device, halved: *weights == "bfloat16",
+			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
+		}
+		return inspectModel(args[0], p, *asJSON, stdout)
 	}
 }
 
@@ -102,6 +108,7 @@ type inspection struct {
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
 	Memory       []lengthMemory `json:"memory,omitempty"`
+	Device       []deviceReport `json:"device,omitempty"`
 	Problem      string         `json:"problem,omitempty"` // why it cannot be used
 }
 
@@ -175,6 +182,9 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	var problem error
 	if config != nil {
 		r.Memory, problem = p.memory(config, r.Adapter)
+		if p.on != "" && problem == nil {
+			r.Device = p.device(config)
+		}
 	} else {
 		problem = errors.New(r.Problem)
 	}
@@ -234,6 +244,12 @@ func (r inspection) table() string {
 			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
 			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
 			sizeText(m.Train), sizeText(m.Least))
+	}
+	for _, d := range r.Device {
+		b.WriteString("\n")
+		for _, text := range d.lines() {
+			b.WriteString(wrap(text, width) + "\n")
+		}
 	}
 	return b.String()
 }

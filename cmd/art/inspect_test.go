@@ -105,14 +105,15 @@ func TestInspect_Targets(t *testing.T) {
 		return training["adapter"].(float64), training["work"].(float64)
 	}
 	const numbers = 12 * 4 // copies of a parameter, and its bytes
+	w := tinyWeights(t)
 	q, _ := inspect("--rank", "4", "--targets", "q_proj")
 	if both, _ := inspect("--rank", "4", "--target-pattern", `.*\.(q|k)_proj`); both <= q {
 		t.Errorf("q_proj takes %v, with k_proj %v", q, both)
 	}
-	if first, _ := inspect("--rank", "4", "--target-pattern", `model\.layers\.0\..*q_proj`); 2*first != q {
-		t.Errorf("q_proj takes %v in both layers, and %v in one", q, first)
+	first, _ := inspect("--rank", "4", "--target-pattern", `model\.layers\.0\..*q_proj`)
+	if float64(w.Config.NumLayers)*first != q {
+		t.Errorf("q_proj takes %v in %d layers, and %v in one", q, w.Config.NumLayers, first)
 	}
-	w := tinyWeights(t)
 	vocabulary, hidden := w.Config.VocabSize, w.Config.HiddenSize
 	embedding, less := inspect("--rank", "4", "--targets", "embed_tokens")
 	head, alone := inspect("--rank", "4", "--targets", "lm_head")
@@ -182,7 +183,8 @@ func TestInspect_Text(t *testing.T) {
 	}
 	w := tinyWeights(t)
 	for _, want := range []string{"Qwen3ForCausalLM", fmt.Sprintf("%d layers, hidden 128", w.Config.NumLayers),
-		fmt.Sprintf("context       %d tokens", w.Config.MaxPositions), fmt.Sprint(numParams(w)), "\n       256"} {
+		fmt.Sprintf("context       %d tokens", w.Config.MaxPositions), fmt.Sprint(numParams(w)),
+		fmt.Sprintf("\n      %d", w.Config.MaxPositions)} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -233,6 +235,46 @@ func TestInspect_Unsupported(t *testing.T) {
 	}
 }
 
+// TestInspect_Device: the programs and the memory of a device, which need not be there. bfloat16 halves matrices.
+func TestInspect_Device(t *testing.T) {
+	inspect := func(args ...string) (weights, programs float64) {
+		status, stdout, stderr := command(append(append([]string{"inspect", "--json", "--lengths", "64", "--slots", "4",
+			"--device"}, args...), "tiny")...)
+		if status != 0 || stderr != "" {
+			t.Fatalf("status %d, standard error %q", status, stderr)
+		}
+		list, _ := decode(t, stdout)["device"].([]any)
+		if len(list) != 1 {
+			t.Fatalf("%v", list)
+		}
+		d := list[0].(map[string]any)
+		positive(t, d, "weights", "cache", "work")
+		return d["weights"].(float64), float64(len(d["programs"].([]any)))
+	}
+	all, few := inspect("xla:cuda")
+	if want := 4 * numParams(tinyWeights(t)); all != want {
+		t.Errorf("weights take %v bytes, want %v", all, want)
+	}
+	half, _ := inspect("xla:cuda", "--weights", "bfloat16")
+	if half >= 0.6*all || half < 0.5*all {
+		t.Errorf("%v bytes in bfloat16 of %v", half, all)
+	}
+	if _, many := inspect("cpu"); many <= few {
+		t.Errorf("%v programs on the CPU device, and %v on one that compiles slowly", many, few)
+	}
+	_, stdout, _ := command("inspect", "--lengths", "64", "--slots", "4", "--device", "xla:cuda", "tiny")
+	for _, want := range []string{
+		"xla:cuda, 4 replies of 64 tokens: weights ", fmt.Sprintf("%v programs for the adapters of a layout", few),
+		"prompt: 4 rows, 1, 4, 8, 12, 16, 24, 32, 48, 64 tokens, of windows of 64",
+		"decode: 4 rows, 32 tokens, of windows of 64",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	checkWidth(t, stdout[strings.Index(stdout, "xla:cuda, "):])
+}
+
 // TestInspect_Fails: errors say what is valid.
 func TestInspect_Fails(t *testing.T) {
 	broken := t.TempDir()
@@ -250,6 +292,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
+		{"inspect --weights int4 tiny", 2, "--weights int4: want float32 or bfloat16"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
 		{fmt.Sprintf("inspect --lengths %d tiny", context+1), 1, fmt.Sprintf("context of %d tokens", context)},

@@ -22,6 +22,8 @@ type memoryPlan struct {
 	tokens         int         // of the cache; 0: the length for each slot
 	adapter        lora.Config // without targets and rank: that of the run
 	full           bool        // all weights are trained
+	on             string      // the device that programs are listed for; "" for none
+	halved         bool        // its matrices are bfloat16
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.
@@ -29,7 +31,7 @@ func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, 
 	cfg := p.adapter
 	chosen := cfg.Pattern != "" || cfg.Targets != nil
 	if run != nil {
-		if !chosen && cfg.Rank == 0 && !cfg.DoRA {
+		if !chosen && cfg.Rank == 0 && cfg.Ranks == nil && !cfg.DoRA {
 			return run.adapter, nil
 		}
 		cfg.Rank, cfg.DoRA = cmp.Or(cfg.Rank, run.Rank), cfg.DoRA || run.adapter.Config().DoRA
@@ -40,6 +42,9 @@ func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, 
 			layers = append(layers, l.LayerShape)
 		}
 		cfg.Targets = run.adapter.Config().Targets
+		if cfg.Ranks == nil {
+			cfg.Ranks = run.adapter.Config().Ranks
+		}
 		return lora.New(cfg, layers, 0)
 	}
 	var layers []lora.LayerShape

@@ -10,12 +10,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/lora"
 )
 
 // trainedRun makes a run of three steps, the first of which is the best, in a folder that verbs look runs up in.
@@ -285,6 +288,80 @@ func TestSFT(t *testing.T) {
 	wantOutput(t, args, "nothing is left to train on")
 	wantOutput(t, args+" --epochs 2", "step 3: 4 examples", "taught is at step 4")
 	wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, `{"messages": 3}`), ":1: ", "messages is a number")
+}
+
+// storedRun is model.json of a run of the project default.
+func storedRun(t *testing.T, root, run string) rundir.Description {
+	t.Helper()
+	var d rundir.Description
+	content, err := os.ReadFile(filepath.Join(root, "default", "models", run, "model.json"))
+	if err == nil {
+		err = json.Unmarshal(content, &d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestSFT_Trained: the flags of what is trained reach the run, which goes on with the same ones only; and --keep
+// leaves the newest weights.
+func TestSFT_Trained(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("ART_DIR", root)
+	line := `{"messages": [{"role": "user", "content": "say a"}, {"role": "assistant", "content": "a"}]}`
+	file := scenarioFile(t, line, line)
+	sft := func(run, flags string) string {
+		return "sft --run " + run + " --size 1 --rate 1e-3 --context 64 " + file + " " + flags
+	}
+	flags := `--rank 3 --alpha 5 --target-pattern .*layers\.1\..*(q|down)_proj --rank-of down_proj=2` +
+		` --alpha-of q_proj=7.5 --alpha-of down_proj=1 --rslora --dora`
+	wantOutput(t, sft("dora", flags), "dora is at step 2")
+	want := art.LoRA{Rank: 3, Alpha: 5, TargetPattern: `.*layers\.1\..*(q|down)_proj`, RankStabilized: true, DoRA: true,
+		Ranks: map[string]int{"down_proj": 2}, Alphas: map[string]float64{"q_proj": 7.5, "down_proj": 1}}
+	if got := storedRun(t, root, "dora").LoRA; !reflect.DeepEqual(got, want) {
+		t.Errorf("the run has %+v, want %+v", got, want)
+	}
+	checkpoints := filepath.Join(root, "default", "models", "dora", "checkpoints")
+	a, err := lora.Load(filepath.Join(checkpoints, "0002"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if layers := a.Layers(); len(layers) != 2 || len(layers[0].Magnitude) == 0 {
+		t.Errorf("layers are %v", layers)
+	}
+	wantFailure(t, sft("dora", "--rank 3"), "LoRA.DoRA was true and is now false", "LoRA.TargetPattern was")
+	wantOutput(t, sft("second", "--adapter "+filepath.Join(checkpoints, "0002")), "second is at step 2")
+	wantOutput(t, sft("third", "--fork default/dora@1"), "third is at step 2")
+	if got := storedRun(t, root, "third").Fork; got != "default/dora@1" {
+		t.Errorf("the third is a fork of %q", got)
+	}
+
+	wantOutput(t, sft("all", "--full --keep 1"), "all is at step 2")
+	if !storedRun(t, root, "all").Full {
+		t.Error("not all weights are trained")
+	}
+	steps, err := os.ReadDir(filepath.Join(root, "default", "models", "all", "checkpoints"))
+	if err != nil || len(steps) != 1 || steps[0].Name() != "0002" {
+		t.Errorf("checkpoints are %v, %v", steps, err)
+	}
+	wantOutput(t, sft("held", "--turns last --validation "+file), ", validation ", "held is at step 2")
+	for flags, want := range map[string]string{
+		"--turns first":                   `unknown turns "first"`,
+		"--validation " + scenarioFile(t): "has no examples",
+		"--full --dora":                   "--full says what is trained: leave",
+		"--fork a --rank 4":               "--fork says what is trained: leave",
+		"--full --adapter x":              "--adapter and --full: each says what is trained",
+		"--rank-of down_proj":             "want LAYER=NUMBER, such as down_proj=16",
+		"--rank-of down_proj=x":           `"x" is not a number`,
+		"--rank-of a=1 --rank-of a=2":     `"a" is given twice`,
+		"--keep -1":                       "--keep -1: want the number of steps",
+		"--rank -1":                       "LoRA rank is -1",
+		"--rank-of z_proj=2":              `pattern "z_proj" of ranks matches no layer`,
+		"--targets z_proj":                `no layer is called "z_proj"`,
+	} {
+		wantFailure(t, sft("other", flags), want)
+	}
 }
 
 func TestFork(t *testing.T) {

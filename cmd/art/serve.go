@@ -65,11 +65,11 @@ type serveOptions struct {
 	addr, key, cert, certKey   string
 	hosts, origins, rollouts   string
 	train, dir, tenants        string
-	tokenizer                  string
+	tokenizer, device, weights string
 	alpha                      float64
 	context, slots             int
 	cacheTokens, queue         int
-	logprobs, child            bool
+	logprobs, child, warmUp    bool
 	drain                      time.Duration
 	headerTimeout, idleTimeout time.Duration // of slow clients
 }
@@ -81,6 +81,9 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.certKey, "tls-key", "", "`file` of its private key")
 	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
+	flags.StringVar(&o.device, "device", "", "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu")
+	flags.BoolVar(&o.warmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
+	flags.StringVar(&o.weights, "weights", "", "`type` of matrices on the device, bfloat16 or float32; default: float32")
 	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
 	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,

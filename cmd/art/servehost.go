@@ -30,6 +30,7 @@ type host struct {
 	backend *local.Backend
 	http    *http.Server
 	page    *dash.Handler // of the runs
+	metrics *metrics.Metrics
 	gate    server.Gate
 	dir     string // of the registered models, which are not kept; "" with --train
 
@@ -46,7 +47,7 @@ type host struct {
 // open makes a server without models, which refuses requests.
 func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	h = &host{failed: make(chan error, 1)}
+	h = &host{failed: make(chan error, 1), metrics: metrics.New()}
 	h.gate.Close("the models are being loaded")
 	defer func() {
 		if err != nil {
@@ -66,9 +67,8 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 		dir = h.dir
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: dir, Progress: stderr, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens, Queue: o.queue,
-		Rollouts: h.rollouts, Metrics: metrics.New(),
-		Logger: logger,
+		Dir: dir, Device: o.device, Weights: o.weights, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens,
+		Queue: o.queue, WarmUp: o.warmUp, Rollouts: h.rollouts, Metrics: h.metrics, Progress: stderr, Logger: logger,
 	})
 	if err != nil {
 		return h, err

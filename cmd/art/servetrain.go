@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
+	"github.com/goart-dev/art/backend/track/prometheus"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -98,8 +100,13 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, err
 	}
+	counts, err := server.Guard(h.metrics, opts, nil)
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.Handle(tinker.Prefix, routes)
+	mux.Handle("GET /metrics", counts)
 	mux.Handle("/", rest)
 	return mux, nil
 }
@@ -108,7 +115,11 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 func (h *host) openWandb(
 	o *serveOptions, bases []tinker.Base, tenants []tinker.Tenant, logger *slog.Logger,
 ) (http.Handler, error) {
-	opts := &wandb.Options{Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger}
+	watch := prometheus.New(nil)
+	if err := h.metrics.Registry().Register(watch); err != nil {
+		return nil, err
+	}
+	opts := &wandb.Options{Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger, Events: watch.Events()}
 	for _, b := range bases {
 		opts.Bases = append(opts.Bases, wandb.Base{Name: b.Name, Model: b.Model})
 	}

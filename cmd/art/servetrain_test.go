@@ -33,6 +33,12 @@ func TestServeTrain(t *testing.T) {
 		if status, body := s.do(t, r); status != http.StatusUnauthorized {
 			t.Errorf("another key: status %d: %s", status, body)
 		}
+		s.want(t, "GET", "/metrics", "", http.StatusOK, "art_rollouts_inflight 0", "go_goroutines")
+		r = s.request(t, http.MethodGet, "/metrics", nil)
+		r.Header.Del("Authorization")
+		if status, body := s.do(t, r); status != http.StatusUnauthorized {
+			t.Errorf("metrics without a key: status %d: %s", status, body)
+		}
 		s.end(t)
 	}
 	b, err := local.Open(t.Context(), &local.Options{Dir: t.TempDir(), Context: 128})

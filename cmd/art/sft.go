@@ -23,18 +23,24 @@ format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line
 
 Each step of the run takes --size examples. Stop it at any time: run again, it goes on behind the
 last step. The run is a run like any other: continue it by reinforcement learning with the same
-name.`,
+name.
+` + trainedHelp + ` With --keep only the newest
+steps stay on the disk.`,
 		define: func(flags *flag.FlagSet) action {
 			s := sftVerb{}
 			flags.StringVar(&s.name, "run", "sft", "`name` of the run")
 			flags.StringVar(&s.opts.Project, "project", "default", "`project` of the run")
 			flags.StringVar(&s.opts.Base, "model", "tiny", "base `model`: a folder, a GGUF file, ORG/NAME, or tiny")
-			flags.IntVar(&s.opts.LoRA.Rank, "rank", 8, "rank of the adapter")
+			s.trained.define(flags)
+			flags.IntVar(&s.keep, "keep", 0, "newest `steps` whose weights are kept; 0 is all")
 			flags.Uint64Var(&s.opts.Seed, "seed", 0, "`seed` of the adapter and of the order of examples")
 			flags.IntVar(&s.size, "size", 256, "`examples` of a step")
 			flags.IntVar(&s.shuffle, "shuffle", 10_000, "`examples` that are held in memory to be shuffled; 0: in order")
 			flags.IntVar(&s.epochs, "epochs", 1, "times that the data is passed over")
-			flags.Float64Var(&s.cfg.LearningRate, "rate", 1e-4, "learning rate")
+			flags.Float64Var(&s.cfg.LearningRate, "rate", 0, "learning rate; 0 is that of the size of the model")
+			flags.StringVar((*string)(&s.cfg.Turns), "turns", "all",
+				"replies of an example that are trained on: all, or the last")
+			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
 			flags.IntVar(&s.context, "context", 0, "most `tokens` of an example; 0 is that of the model, if it fits into memory")
 			return s.run
@@ -46,13 +52,33 @@ name.`,
 type sftVerb struct {
 	name                           string
 	opts                           art.ModelOptions
+	trained                        trainedFlags
 	cfg                            art.SFTConfig
 	size, shuffle, epochs, context int
+	keep                           int
+	validation                     string
 }
 
 func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 {
 		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle of 0 or more")
+	}
+	if err := s.trained.set(&s.opts); err != nil {
+		return err
+	}
+	switch {
+	case s.keep < 0:
+		return badUsage("--keep %d: want the number of steps to keep, or 0 for all", s.keep)
+	case s.keep > 0:
+		s.opts.Retention = &art.Retention{Newest: s.keep}
+	}
+	if s.validation != "" {
+		if s.cfg.Validation, err = readExamples(s.validation); err != nil {
+			return err
+		}
+	}
+	if err := s.cfg.Validate(); err != nil { // before a run is made
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -98,13 +124,35 @@ func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdou
 			return steps, err
 		}
 		steps++
-		text := fmt.Sprintf("step %d: %d examples, loss %.4f\n", result.Step, len(list), result.Metrics["loss/sft"])
-		if n := len(result.Skipped); n > 0 {
-			text = fmt.Sprintf("%s  left out %d, the first: %s\n", text, n, result.Skipped[0].Detail)
-		}
-		if err := write(stdout, text); err != nil {
+		if err := write(stdout, stepText(result, len(list))); err != nil {
 			return steps, err
 		}
 	}
 	return steps, nil
+}
+
+// stepText says how a step on n examples went.
+func stepText(result *art.TrainResult, n int) string {
+	text := fmt.Sprintf("step %d: %d examples, loss %.4f", result.Step, n, result.Metrics["loss/sft"])
+	if loss, ok := result.Metrics["loss/validation"]; ok {
+		text += fmt.Sprintf(", validation %.4f", loss)
+	}
+	if skipped := result.Skipped; len(skipped) > 0 {
+		text += fmt.Sprintf("\n  left out %d, the first: %s", len(skipped), skipped[0].Detail)
+	}
+	return text + "\n"
+}
+
+// readExamples reads all examples of a file.
+func readExamples(file string) (list []*art.Trajectory, err error) {
+	for record, err := range art.Stream[art.Example]([]string{file}, nil) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, record.Value.Trajectory())
+	}
+	if len(list) == 0 {
+		return nil, badUsage("--validation %s: the file has no examples", file)
+	}
+	return list, nil
 }

@@ -25,9 +25,10 @@ func init() {
 		summary: "follow a run in the terminal while it is trained",
 		args:    "RUN",
 		text: `
-Shows the newest step of a run, and a line for each of the metrics that matter most: its curve, its
-newest value and what it was at the first step. It looks at the folder of the run, so it works over
-ssh, for runs of any process. art dash is the same in a browser, with the trajectories.
+Shows the newest step of a run, where its time went and what was not trained on, and a line for each
+of the metrics that matter most: its curve, its newest value and what it was at the first step. It
+looks at the folder of the run, so it works over ssh, for runs of any process. art dash is the same
+in a browser, with the trajectories.
 
 Where the output is no terminal it prints a line for each step. Ctrl-C ends it; the run goes on.
 
@@ -135,7 +136,8 @@ func (w *watcher) news(rows []art.HistoryRow) string {
 var watched = []string{
 	"train/reward", "val/reward", "train/reward_std_dev", "train/exception_rate", "loss/policy", "loss/sft", "loss/dpo",
 	"loss/entropy", "loss/kl_old_new", "loss/kl_ref", "loss/grad_norm", "train/logprob_gap_max",
-	"throughput/rollout_tok_per_s", "throughput/train_tok_per_s", "time/step_wall_s", "time/train_s", "costs/total",
+	"offpolicy/token_weighted_policy_age_steps", "throughput/rollout_tok_per_s", "throughput/train_tok_per_s",
+	"time/step_wall_s", "costs/total", "memory/resident_bytes",
 }
 
 // keys are the metrics to show: those that were asked for, or those that matter most and were logged.
@@ -169,6 +171,7 @@ func (w *watcher) screen(r *rundir.Run, rows []art.HistoryRow) (string, error) {
 		value, _ := art.Logged(rows, "val/reward", best)
 		fmt.Fprintf(&b, "best val/reward %.4g at step %d\n", value, best)
 	}
+	b.WriteString(newestStep(rows))
 	for _, key := range w.keys(rows) {
 		b.WriteString(w.line(key, plot.History(rows, key)))
 	}

@@ -8,7 +8,9 @@ import "github.com/goart-dev/art/backend/device/xla"
 func inspectXLA() xlaReport {
 	r := xlaReport{Plugins: []xlaPlugin{}} // an empty list in JSON, not null
 	for _, p := range xla.Plugins() {
-		entry := xlaPlugin{Device: p.Device, Path: p.Path, API: p.API, Platform: p.Platform, Devices: p.Devices}
+		entry := xlaPlugin{
+			Device: p.Device, Path: p.Path, API: p.API, Platform: p.Platform, Version: p.Version, Devices: p.Devices,
+		}
 		if p.Err != nil {
 			entry.Problem = p.Err.Error()
 		}

@@ -25,6 +25,7 @@ type cache struct {
 	device compute.Backend
 	dims   [4]int            // K, P, C, E
 	layers []*tensors.Tensor // keys and values of each layer, alternating; nil after a graph that had them failed
+	broken error             // why layers could not be set to zero when this was last tried
 	block  *Exec
 }
 
@@ -56,6 +57,7 @@ func (k *cache) clear(layers int) error {
 		k.layers, err = exec.Call()
 	}
 	if err != nil {
+		k.broken = err
 		return fmt.Errorf("engine: cache: %w", err)
 	}
 	return nil
@@ -64,7 +66,7 @@ func (k *cache) clear(layers int) error {
 // donate returns the tensors as inputs of a graph. The caller sets layers to the updated ones that the graph returns.
 func (k *cache) donate() ([]any, error) {
 	if k.layers == nil {
-		return nil, fmt.Errorf("engine: cache: it was lost")
+		return nil, fmt.Errorf("engine: the cache was lost, and cannot be made again: %w", k.broken)
 	}
 	in := make([]any, len(k.layers))
 	for i, x := range k.layers {

@@ -33,39 +33,44 @@ type decodeCall struct {
 
 // decodeKey identifies a graph: adapters of one key share it, and it attends to the first window tokens of the cache.
 type decodeKey struct {
-	adapter   string
-	truncates bool
-	window    int
+	adapter string
+	cuts    model.Cuts
+	window  int
 }
 
-// decode runs a call, with one entry of calls for each slot, and returns the tokens of each. After an error the cache
-// is lost.
-func (r *runner) decode(a *Adapter, calls []decodeCall) ([][]Token, error) {
+// sampled is what a call has made: the tokens of each slot, in a number of steps.
+type sampled struct {
+	tokens [][]Token
+	steps  int
+}
+
+// decode runs a call, with one entry of calls for each slot. After an error the cache is lost.
+func (r *runner) decode(a *Adapter, calls []decodeCall) (s sampled, err error) {
 	last := 0
 	for _, c := range calls {
 		last = max(last, c.start+c.count)
 	}
 	window := decodeWindows(r.opts.Context).Fit(last)
-	more, truncates := r.decodeInputs(calls, window)
-	key := decodeKey{adapter: a.name(), truncates: truncates, window: window}
+	more, cuts := r.decodeInputs(calls, window)
+	key := decodeKey{adapter: a.name(), cuts: cuts, window: window}
 	program, err := r.decoder(key, a)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	in, err := r.fixed(a)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	out, err := program.Call(append(in, more...)...)
 	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return s, fmt.Errorf("engine: %w", err)
 	}
-	r.cache.layers = out[4:]
-	return readSamples(out[:4], r.opts.DecodeSteps)
+	r.cache.layers = out[5:]
+	return readSamples(out[:5], r.opts.DecodeSteps)
 }
 
 // decodeInputs returns the initial state of the loop that follows the cache, in the order of the constants below.
-func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, truncates bool) {
+func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, cuts model.Cuts) {
 	w, n := len(calls), r.opts.DecodeSteps
 	token, start, count := make([]int32, w), make([]int32, w), make([]int32, w)
 	ends, uniform, sampling := make([]int32, w*maxEnds), make([]float64, w*n), make([]model.Sampling, w)
@@ -79,7 +84,7 @@ func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, truncat
 		copy(ends[i*maxEnds:(i+1)*maxEnds], c.ends)
 		copy(uniform[i*n:], c.uniform)
 	}
-	temperature, topP, topK, truncates := model.SamplerInputs(sampling)
+	temperature, topP, topK, cuts := model.SamplerInputs(sampling)
 	return []any{
 		tensors.FromFlatDataAndDimensions(token, w), tensors.FromFlatDataAndDimensions(start, w),
 		tensors.FromFlatDataAndDimensions(count, w), table(blocks, w, window),
@@ -90,11 +95,11 @@ func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, truncat
 		tensors.FromFlatDataAndDimensions(make([]int32, w*n), w, n),
 		tensors.FromFlatDataAndDimensions(make([]float32, w*n), w, n),
 		tensors.FromFlatDataAndDimensions(make([]float32, w*n), w, n),
-	}, truncates
+	}, cuts
 }
 
-// readSamples reads counts [W], ids, logprobs and reshaped logprobs [W, N] from the device.
-func readSamples(out []*tensors.Tensor, n int) (samples [][]Token, err error) {
+// readSamples reads counts [W], ids, logprobs and reshaped logprobs [W, N], and the number of steps from the device.
+func readSamples(out []*tensors.Tensor, n int) (s sampled, err error) {
 	defer func() {
 		for _, x := range out {
 			_ = x.FinalizeAll() // an error of the read is the one to report
@@ -102,27 +107,31 @@ func readSamples(out []*tensors.Tensor, n int) (samples [][]Token, err error) {
 	}()
 	counts, err := tensors.CopyFlatData[int32](out[0])
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	ids, err := tensors.CopyFlatData[int32](out[1])
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	logprobs, err := tensors.CopyFlatData[float32](out[2])
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	sampled, err := tensors.CopyFlatData[float32](out[3])
+	reshaped, err := tensors.CopyFlatData[float32](out[3])
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	samples = make([][]Token, len(counts))
+	steps, err := tensors.CopyFlatData[int32](out[4])
+	if err != nil {
+		return s, err
+	}
+	s = sampled{tokens: make([][]Token, len(counts)), steps: int(steps[0])}
 	for i, count := range counts {
 		for j := i * n; j < i*n+int(count); j++ {
-			samples[i] = append(samples[i], Token{ID: ids[j], Logprob: logprobs[j], Sampled: sampled[j]})
+			s.tokens[i] = append(s.tokens[i], Token{ID: ids[j], Logprob: logprobs[j], Sampled: reshaped[j]})
 		}
 	}
-	return samples, nil
+	return s, nil
 }
 
 // decoder returns the graph of a key. It is compiled when it is first called.
@@ -130,7 +139,7 @@ func (r *runner) decoder(key decodeKey, a *Adapter) (*Exec, error) {
 	if p := r.decoders[key]; p != nil {
 		return p, nil
 	}
-	d := &decoding{runner: r, adapter: a, truncates: key.truncates, repeat: while}
+	d := &decoding{runner: r, adapter: a, cuts: key.cuts, repeat: while}
 	if r.opts.unroll {
 		d.repeat = unrolled(r.opts.DecodeSteps)
 	}

@@ -14,10 +14,10 @@ import (
 
 // decoding builds the graph of a call.
 type decoding struct {
-	runner    *runner
-	adapter   *Adapter
-	truncates bool
-	repeat    func(more, step func(state []*Node) []*Node, state []*Node) []*Node
+	runner  *runner
+	adapter *Adapter
+	cuts    model.Cuts
+	repeat  func(more, step func(state []*Node) []*Node, state []*Node) []*Node
 }
 
 // The state of the loop is all inputs: weights, adapter, cache, and then the values below. go-xla does not support
@@ -50,11 +50,12 @@ func (d *decoding) split(state []*Node) (fixed, layers, loop []*Node) {
 }
 
 // build returns the number of sampled tokens [W], the tokens [W, N], their logprobs under the model and under the
-// reshaped distribution, and the cache.
+// reshaped distribution, the number of steps that the loop has made, and the cache.
 func (d *decoding) build(in []*Node) []*Node {
 	_, _, begin := d.split(in)
 	_, layers, end := d.split(d.repeat(d.more, d.step, slices.Clone(in)))
-	return append([]*Node{Sub(end[atStart], begin[atStart]), end[atIDs], end[atLogprobs], end[atSampled]}, layers...)
+	samples := []*Node{Sub(end[atStart], begin[atStart]), end[atIDs], end[atLogprobs], end[atSampled], end[atStep]}
+	return append(samples, layers...)
 }
 
 // while builds a loop. GoMLX and go-xla reuse scalars and sums in the whole graph, also those that were created in a
@@ -103,7 +104,7 @@ func (d *decoding) step(state []*Node) []*Node {
 	column := BroadcastToDims(Reshape(in[atStep], 1, 1), w, 1)
 	s := model.Sampler{
 		Uniform:     Reshape(model.At(in[atUniform], column), w),
-		Temperature: in[atTemperature], TopP: in[atTopP], TopK: in[atTopK], Truncates: d.truncates,
+		Temperature: in[atTemperature], TopP: in[atTopP], TopK: in[atTopK], Cuts: d.cuts,
 	}
 	id, reshaped := s.Draw(lp)
 	write := func(to, x *Node) *Node {

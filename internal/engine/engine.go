@@ -67,7 +67,8 @@ type Engine struct {
 	loader loader
 	runner *runner
 	queue  chan *job
-	inside atomic.Int64 // requests that run or wait
+	tasks  chan func(*loop) // what else the loop does, between rounds
+	inside atomic.Int64     // requests that run or wait
 	stats  atomic.Pointer[Stats]
 	quit   chan struct{} // closed by Close
 	done   chan struct{} // closed when the loop has ended
@@ -98,7 +99,7 @@ func New(opts Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opts: opts, loader: loader{device: opts.Device, config: c, params: opts.Params}, runner: r,
-		queue: make(chan *job), quit: make(chan struct{}), done: make(chan struct{}),
+		queue: make(chan *job), tasks: make(chan func(*loop)), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.stats.Store(&Stats{Blocks: opts.blocks() - 1})
 	go e.loop()

@@ -37,7 +37,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 		layout, err := lora.New(lora.Config{}, layers, 0)
 		require.NoError(t, err)
 		for _, size := range [][2]int{{32, 256}, {1, 256}, {8, 4096}, {1, 40960}} {
-			opts := Options{Device: graphtest.Device(t), Config: c, Slots: size[0], Context: min(size[1], c.MaxPositions)}
+			opts := Options{Device: graphtest.CPU(t), Config: c, Slots: size[0], Context: min(size[1], c.MaxPositions)}
 			planned, err := Plan(opts, layout)
 			require.NoError(t, err)
 			m := EstimateMemory(opts, true)

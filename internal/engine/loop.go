@@ -45,12 +45,18 @@ func (l *loop) receive() bool {
 	select {
 	case <-l.quit: // also if no slot is free
 		return false
+	case task := <-l.tasks:
+		task(l)
+		return true
 	default:
 	}
 	if l.sched.Idle() {
 		select {
 		case j := <-l.queue:
 			l.submit(j)
+		case task := <-l.tasks:
+			task(l)
+			return true
 		case <-l.quit:
 			return false
 		}
@@ -198,8 +204,9 @@ func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
 	if err != nil {
 		return err
 	}
+	l.totals.Steps += samples.steps
 	for _, row := range rows {
-		for _, s := range samples[row.Slot] {
+		for _, s := range samples.tokens[row.Slot] {
 			l.sched.Computed(row.Slot, 1)
 			if l.accept(row, s, nil) {
 				break

@@ -15,6 +15,7 @@ type Stats struct {
 // Totals count what an engine has computed since the start.
 type Totals struct {
 	Rounds    int // calls of the device
+	Steps     int // of the loops of calls that decode many tokens, each of which makes a token of each slot
 	Prefilled int // tokens of prompts, and of replies that had lost their blocks
 	Sampled   int // tokens of replies
 }

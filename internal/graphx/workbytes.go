@@ -2,6 +2,7 @@ package graphx
 
 import (
 	"errors"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
@@ -25,6 +26,17 @@ func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
 		return 0, errors.New("graphx: the device does not report how much memory a graph takes; use the CPU device")
 	}
 	return int64(w.WorkBytes()), nil
+}
+
+// Compiled returns how many programs a device has compiled since it was opened, and how long that took: 0 where it does
+// not say, because it compiles in a moment.
+func Compiled(device compute.Backend) (programs int, took time.Duration) {
+	if d, ok := device.(interface {
+		Compiled() (programs int, took time.Duration)
+	}); ok {
+		return d.Compiled()
+	}
+	return 0, 0
 }
 
 // HeldBytes returns the memory that a device keeps for its next runs and that none uses now: 0 where it does not say.

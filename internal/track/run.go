@@ -65,7 +65,7 @@ func (r *run) take(e event) {
 	case e.log != nil:
 		r.addRow(Row{e.at, e.log.Step, underSplit(e.log.Split, e.log.Metrics)})
 		if e.log.Split != "train" { // those of "train" came with the commit
-			r.addGroups(Groups{e.at, e.log.Split, e.log.Step, e.log.Groups, nil})
+			r.addGroups(Groups{e.at, e.log.Split, e.log.Step, e.log.Groups, nil, nil})
 		}
 	case e.fail != nil:
 		r.failed = true
@@ -83,7 +83,7 @@ func (r *run) takeCommit(e event) {
 	}
 	maps.Copy(metrics, result.Metrics)
 	r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
-	r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages})
+	r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages, result.Ratios})
 }
 
 // addRow lets a row wait. When too many do, it is left to the history, if the backend has one.

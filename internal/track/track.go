@@ -25,6 +25,8 @@ type Groups struct {
 	Groups []*art.TrajectoryGroup
 	// Advantages are those of [art.TrainResult]; nil when unknown.
 	Advantages [][]float64
+	// Ratios are those of [art.TrainResult]; nil when unknown.
+	Ratios []float32
 }
 
 // Values are metrics by step and key.

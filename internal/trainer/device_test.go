@@ -216,17 +216,12 @@ func distance(a, b [][]float32) (difference, length float64) {
 	return math.Sqrt(difference), math.Sqrt(length)
 }
 
-// sameBits compares lists bit for bit, NaN included.
+// sameBits compares lists bit for bit, or within rounding: see graphtest.SameBits.
 func sameBits(t testing.TB, want, got [][]float32, message string) {
 	t.Helper()
 	require.Len(t, got, len(want), message)
 	for i := range want {
-		require.Len(t, got[i], len(want[i]), message)
-		for j := range want[i] {
-			if math.Float32bits(want[i][j]) != math.Float32bits(got[i][j]) {
-				require.Failf(t, "other bits", "%s: list %d, element %d is %v, want %v", message, i, j, got[i][j], want[i][j])
-			}
-		}
+		graphtest.SameBits(t, want[i], got[i], "%s: list %d", message, i)
 	}
 }
 

@@ -21,7 +21,7 @@ func (d *Difference) add(a, b float32) {
 }
 
 // compare adds the trained tokens of a batch, whose logprobs under the policy being trained are given: to Gap those
-// that it sampled, to OffPolicy those of another step.
+// that it sampled, to OffPolicy those of another step, to Ratios both.
 func (r *Report) compare(batch []grpo.Sequence, logprobs [][]float32) {
 	for i := range batch {
 		s := &batch[i]
@@ -34,6 +34,7 @@ func (r *Report) compare(batch []grpo.Sequence, logprobs [][]float32) {
 				to = &r.OffPolicy
 			}
 			to.add(logprobs[i][j], s.Logprobs[j])
+			r.Ratios = append(r.Ratios, float32(math.Exp(float64(logprobs[i][j])-float64(s.Logprobs[j]))))
 		}
 	}
 }

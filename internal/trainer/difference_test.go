@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -40,6 +41,10 @@ func TestTrain_Gap(t *testing.T) {
 			require.Equal(t, old, report.OffPolicy.Tokens)
 			require.InDelta(t, 0.5, report.OffPolicy.Max, 1e-5)
 			require.InDelta(t, 0.5, report.OffPolicy.Mean(), 1e-5)
+			require.Len(t, report.Ratios, credit.NumTrained(batch))
+			for _, ratio := range report.Ratios {
+				require.Contains(t, []float64{1, 1.65}, math.Round(float64(ratio)*100)/100, "exp(0) and exp(0.5)")
+			}
 		}
 	}
 }

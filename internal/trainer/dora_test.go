@@ -181,7 +181,7 @@ func TestDoRA_EstimateBoundsPlan(t *testing.T) {
 	without, err := lora.New(lora.Config{}, linears(c), 0)
 	require.NoError(t, err)
 	for _, recompute := range []bool{false, true} {
-		opts := Options{Device: graphtest.Device(t), Workers: 1, MicroTokens: 512, Recompute: recompute}
+		opts := Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512, Recompute: recompute}
 		planned, err := Plan(c, layout, 256, opts)
 		require.NoError(t, err)
 		plain, err := Plan(c, without, 256, opts)

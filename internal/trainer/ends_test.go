@@ -125,7 +125,7 @@ func TestEnds_EstimateBoundsPlan(t *testing.T) {
 		layout, err := lora.New(lora.Config{Targets: []string{target}}, adaptable(c), 0)
 		require.NoError(t, err)
 		for _, recompute := range []bool{false, true} {
-			opts := Options{Device: graphtest.Device(t), Workers: 1, MicroTokens: 512, Recompute: recompute}
+			opts := Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512, Recompute: recompute}
 			planned, err := Plan(c, layout, 256, opts)
 			require.NoError(t, err)
 			work := estimate{c, float64(layout.NumParams()), true, target == "lm_head", false}.work(opts.sizes(c), 256)

@@ -17,7 +17,7 @@ func TestFit_Order(t *testing.T) {
 	c := smallQwen()
 	layout, err := lora.New(lora.Config{}, linears(c), 0)
 	require.NoError(t, err)
-	opts := Options{Device: graphtest.Device(t), Workers: 4}
+	opts := Options{Device: graphtest.CPU(t), Workers: 4}
 	tr := New(AdapterTarget(c, params(c), layout), opts)
 	want := tr.Sizes()
 	takes, ok := tr.Fit(512, 1e12)
@@ -74,7 +74,7 @@ func TestEstimate_BoundsRecomputed(t *testing.T) {
 		require.NoError(t, err)
 		for _, length := range []int{64, 512} {
 			length = min(length, c.MaxPositions)
-			opts := Options{Device: graphtest.Device(t), Workers: 2, Recompute: true}
+			opts := Options{Device: graphtest.CPU(t), Workers: 2, Recompute: true}
 			planned, err := Plan(c, layout, length, opts)
 			require.NoError(t, err)
 			work := estimate{c, float64(layout.NumParams()), true, false, false}.work(opts.sizes(c), length)

@@ -41,7 +41,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 		for _, length := range []int{64, 256, 1024} {
 			for _, s := range []Sizes{{Workers: 2}, {Workers: 2, Recompute: true}} {
 				length = min(length, c.MaxPositions)
-				opts := Options{Device: graphtest.Device(t), Workers: s.Workers, Recompute: s.Recompute}
+				opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, Recompute: s.Recompute}
 				planned, err := Plan(c, layout, length, opts)
 				require.NoError(t, err)
 				adapter, work := EstimateMemory(c, float64(layout.NumParams()), s, length)
@@ -58,7 +58,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 func TestEstimate_BoundsFullPlan(t *testing.T) {
 	c := smallQwen()
 	for _, s := range []Sizes{{Workers: 1, MicroTokens: 512}, {Workers: 1, MicroTokens: 512, Recompute: true}} {
-		opts := Options{Device: graphtest.Device(t), Workers: s.Workers, MicroTokens: s.MicroTokens, Recompute: s.Recompute}
+		opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, MicroTokens: s.MicroTokens, Recompute: s.Recompute}
 		planned, err := PlanFull(c, 256, opts)
 		require.NoError(t, err)
 		require.Equal(t, fullCopies*4*numParams(c), float64(planned.Adapter))

@@ -43,7 +43,7 @@ func TestRecompute_TakesLess(t *testing.T) {
 		c.NumLayers = layers
 		layout, err := lora.New(lora.Config{}, linears(c), 0)
 		require.NoError(t, err)
-		opts := Options{Device: graphtest.Device(t), Workers: 1, MicroTokens: 1024}
+		opts := Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 1024}
 		kept, err := Plan(c, layout, 512, opts)
 		require.NoError(t, err)
 		opts.Recompute = true

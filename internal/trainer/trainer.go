@@ -97,6 +97,8 @@ type Report struct {
 	// trained tokens that the policy being trained sampled. OffPolicy is the same for tokens that the policy of another
 	// step sampled. Both have no tokens when the loss is not of sampled ones.
 	Gap, OffPolicy Difference
+	// Ratios are the importance ratios of the same tokens, before any update: exp(trainer's logprob - sampler's logprob).
+	Ratios []float32
 	// Change is how far the run moved the logprobs of a few sequences, see probe. Progress does not have it.
 	Change Difference
 }

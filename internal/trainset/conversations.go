@@ -8,8 +8,9 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// FromConversations tokenises conversations with their targets. Those of more than limit tokens are skipped.
-func FromConversations(t *chat.Template, trajectories []*art.Trajectory, limit int) *Set {
+// FromConversations tokenises conversations with their targets, those of some turns. Those of more than limit tokens
+// are skipped.
+func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns art.Turns, limit int) *Set {
 	out := &Set{limit: limit}
 	for i, one := range trajectories {
 		if one == nil {
@@ -18,7 +19,7 @@ func FromConversations(t *chat.Template, trajectories []*art.Trajectory, limit i
 		}
 		before := len(out.Sequences)
 		for _, h := range one.Histories() {
-			out.addTarget(i, t, h)
+			out.addTarget(i, t, h, turns)
 		}
 		if len(out.Sequences) > before {
 			out.Trained++
@@ -27,8 +28,12 @@ func FromConversations(t *chat.Template, trajectories []*art.Trajectory, limit i
 	return out
 }
 
-func (b *Set) addTarget(i int, t *chat.Template, h *art.History) {
-	ids, mask, err := t.Target(h.Messages, h.Tools)
+func (b *Set) addTarget(i int, t *chat.Template, h *art.History, turns art.Turns) {
+	first := 0
+	if turns == art.TurnsLast {
+		first = lastReply(h.Messages)
+	}
+	ids, mask, err := t.TargetFrom(first, h.Messages, h.Tools)
 	if err != nil {
 		b.skip(0, i, art.SkipBadSample, err.Error())
 		return
@@ -43,4 +48,14 @@ func (b *Set) addTarget(i int, t *chat.Template, h *art.History) {
 	default:
 		b.Sequences = append(b.Sequences, seq)
 	}
+}
+
+// lastReply is the index of the last assistant message, 0 when there is none.
+func lastReply(messages []art.Message) int {
+	for i := len(messages) - 1; i > 0; i-- {
+		if messages[i].Role == art.RoleAssistant {
+			return i
+		}
+	}
+	return 0
 }

@@ -1,8 +1,8 @@
 // Package tiny embeds a small model, so that examples and tests need no download: a decoder of Qwen3's shape with a
 // real tokenizer, trained from random weights on synthetic chats by internal/cmd/tinymodel.
 //
-// It knows the form of a chat, to answer with one digit, a number, yes or no, or a simple tool call. It has no skill: a
-// move in a game is legal and otherwise random.
+// It knows the form of a chat, to answer with one digit, a number, yes or no, and to call tools that it has not seen:
+// docs/built-in-model.md. It has no skill: a move in a game is legal and otherwise random. Its context is 2,048 tokens.
 package tiny
 
 import (

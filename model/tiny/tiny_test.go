@@ -18,7 +18,7 @@ import (
 func TestWeights_Recorded(t *testing.T) {
 	data, err := os.ReadFile(model.WeightsFile)
 	require.NoError(t, err)
-	require.Less(t, len(data), 8<<20)
+	require.Less(t, len(data), 4<<20)
 	months, err := filepath.Glob("../../docs/log/*.md")
 	require.NoError(t, err)
 	var log strings.Builder

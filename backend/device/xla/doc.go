@@ -25,6 +25,12 @@
 // Inputs that a call donates, as engine and trainer donate caches and states, are overwritten by results of the same
 // shape. Programs with such inputs are compiled at their first call, once for each set of inputs that is donated.
 //
+// # Errors
+//
+// A program that does not compile, memory that does not suffice, and a device that is lost are an [Error] of the kind
+// [ErrCompile], [ErrMemory] or [ErrLost]. After the first two a device computes on. Of backend/local these errors are
+// art.ErrDevice too; it keeps its runs at their newest step, and another backend can go on with them on another device.
+//
 // # Where plug-ins are searched for
 //
 // If PJRT_PLUGIN_LIBRARY_PATH is set, in the folders that it lists, and nowhere else. Otherwise in

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
@@ -18,7 +20,30 @@ import (
 // when it was compiled: a cache of gigabytes is otherwise copied at each call. go-xla compiles programs that say
 // nothing, so this device compiles a program when the first call tells which of its inputs are donated, with a mark at
 // those.
-type device struct{ *goxla.Backend }
+type device struct {
+	*goxla.Backend
+	name string // that it was opened by: "xla:cuda"
+
+	programs  atomic.Int64 // that were compiled
+	compiling atomic.Int64 // nanoseconds that this took
+}
+
+// Compiled returns how many programs the device has compiled since it was opened, and how long that took, all together.
+func (d *device) Compiled() (programs int, took time.Duration) {
+	return int(d.programs.Load()), time.Duration(d.compiling.Load())
+}
+
+// compile compiles what a builder has built.
+func (d *device) compile(b *goxla.Builder) (compute.Executable, error) {
+	start := time.Now()
+	made, err := b.Compile()
+	d.compiling.Add(int64(time.Since(start)))
+	if err != nil {
+		return nil, d.fault(err, ErrCompile)
+	}
+	d.programs.Add(1)
+	return made, nil
+}
 
 // donor marks a parameter of a StableHLO program whose memory XLA may use for a result of the same size.
 const donor = "jax.buffer_donor"
@@ -35,14 +60,14 @@ func (d *device) Builder(name string) compute.Builder {
 // BufferFromFlatData implements [compute.Backend].
 func (d *device) BufferFromFlatData(at compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
 	b, err := d.Backend.BufferFromFlatData(at, flat, shape)
-	return d.own(b), err
+	return d.own(b), d.fault(err, nil)
 }
 
 // NewSharedBuffer implements [compute.Backend]. XLA copies such a buffer where it is donated, so nothing that the host
 // still sees is overwritten.
 func (d *device) NewSharedBuffer(at compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
 	b, flat, err := d.Backend.NewSharedBuffer(at, shape)
-	return d.own(b), flat, err
+	return d.own(b), flat, d.fault(err, nil)
 }
 
 // own returns a buffer of go-xla as one of this device.
@@ -65,8 +90,11 @@ func (b *buffer) Backend() compute.Backend { return b.on }
 // CopyToDevice implements [compute.Buffer].
 func (b *buffer) CopyToDevice(to compute.DeviceNum) (compute.Buffer, error) {
 	copied, err := b.Buffer.CopyToDevice(to)
-	return b.on.own(copied), err
+	return b.on.own(copied), b.on.fault(err, nil)
 }
+
+// ToFlatData implements [compute.Buffer].
+func (b *buffer) ToFlatData(flat any) error { return b.on.fault(b.Buffer.ToFlatData(flat), nil) }
 
 // builder is go-xla's. Its functions, closures and values are go-xla's own.
 type builder struct {
@@ -136,7 +164,7 @@ func (e *executable) Execute(
 	for i, b := range out {
 		out[i] = e.builder.on.own(b)
 	}
-	return out, err
+	return out, e.builder.on.fault(err, nil)
 }
 
 // marks are the inputs to be marked as donated: those that are and that a result fits into. The marks of a program are
@@ -173,7 +201,7 @@ func (e *executable) compiled(marks []bool) (compute.Executable, error) {
 	for i, in := range e.main.Inputs {
 		mark(in, key[i] == 1)
 	}
-	made, err := e.builder.Builder.Compile()
+	made, err := e.builder.on.compile(e.builder.Builder)
 	if err != nil {
 		return nil, err
 	}

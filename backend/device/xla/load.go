@@ -42,7 +42,7 @@ func checkVersion(f file, plugin versioned) error {
 	}
 	how := "install a newer one"
 	if command := install[f.name]; command != "" {
-		how = fmt.Sprintf("run %q", strings.Replace(command, "install", "install --upgrade", 1))
+		how = fmt.Sprintf("run %q", upgrade(command))
 	}
 	return fmt.Errorf("%w: %s has version %d.%d of the PJRT C API, this program needs 0.%d or a later 0.x; %s",
 		ErrVersion, f.path, major, minor, oldest, how)

@@ -33,6 +33,7 @@ func TestNew_NotALibrary(t *testing.T) {
 	touch(t, path, path+"2")
 	_, err := New("cpu")
 	require.ErrorContains(t, err, path+" is not a PJRT plug-in that can be loaded here")
+	require.ErrorContains(t, err, `run "pip install --upgrade lammps-jax-pjrt-cpu"`)
 	list := Plugins()
 	require.Len(t, list, 1)
 	require.Equal(t, "xla:cpu", list[0].Device)

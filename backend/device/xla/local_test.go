@@ -73,7 +73,7 @@ func TestLocal_BFloat16(t *testing.T) {
 				}
 				require.Contains(t, metrics, "loss/policy")
 				require.Positive(t, metrics["loss/grad_norm"])
-				require.Greater(t, metrics["data/tokens_trained"], 30.0)
+				require.Greater(t, metrics["data/tokens_trained"], 20.0)
 				gap := metrics["train/logprob_gap_max"]
 				t.Logf("step %d: loss %.3g of %v tokens, gap at most %.2g nats", result.Step, metrics["loss/policy"],
 					metrics["data/tokens_trained"], gap)

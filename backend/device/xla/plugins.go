@@ -14,6 +14,7 @@ type Plugin struct {
 	Path     string   // of the shared library; "" when there is none
 	API      string   // version of the PJRT C API, "0.104"; "" when it could not be loaded
 	Platform string   // as the plug-in calls it
+	Version  string   // of the platform, as the plug-in writes it: those of CUDA and cuDNN, say
 	Devices  []string // as the plug-in describes them
 	Err      error    // why it cannot be used
 }
@@ -52,7 +53,7 @@ func examine(f file) Plugin {
 	if err == nil {
 		err = p.open(f, plugin)
 	}
-	p.Err = err
+	p.Err = f.unusable(err)
 	return p
 }
 
@@ -66,7 +67,7 @@ func (p *Plugin) open(f file, plugin *pjrt.Plugin) error {
 	if err != nil {
 		return err
 	}
-	p.Platform = client.Platform()
+	p.Platform, p.Version = client.Platform(), client.PlatformVersion()
 	for _, device := range client.AddressableDevices() {
 		description, err := device.GetDescription()
 		if err != nil {

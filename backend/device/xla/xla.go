@@ -3,6 +3,7 @@
 package xla
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -36,17 +37,17 @@ func New(config string) (compute.Backend, error) {
 		return nil, fmt.Errorf("xla: %w", err)
 	}
 	if _, err := load(f); err != nil {
-		return nil, fmt.Errorf("xla: %w", err)
+		return nil, fmt.Errorf("xla: %w", f.unusable(err))
 	}
 	opened, err := goxla.New(f.config(options))
 	if err != nil {
-		return nil, fmt.Errorf("xla: %s: %w", f.path, err)
+		return nil, fmt.Errorf("xla: %s: %w", f.path, f.unusable(err))
 	}
 	of, ok := opened.(*goxla.Backend)
 	if !ok {
 		return nil, fmt.Errorf("xla: go-xla opened a %T, want a *xla.Backend", opened)
 	}
-	return &device{of}, nil
+	return &device{Backend: of, name: f.device()}, nil
 }
 
 // resolve finds the plug-in that a name stands for.
@@ -90,6 +91,24 @@ func missing(name string, files []file) error {
 		ErrNoPlugin, Name+":"+name, there, how, Name+":/path/to/plugin.so", pjrt.PJRTPluginPathsEnv)
 }
 
+// unusable adds to the error of a plug-in that was found what to do, unless the error says it.
+func (f file) unusable(err error) error {
+	command := install[f.name]
+	if err == nil || command == "" || errors.Is(err, ErrNoPlugin) || errors.Is(err, ErrVersion) {
+		return err
+	}
+	if command = upgrade(command); f.name == "cuda" {
+		return fmt.Errorf("%w; nvidia-smi must list the GPU, and for a new plug-in with NVIDIA's libraries run %q",
+			err, command)
+	}
+	return fmt.Errorf("%w; for a new plug-in run %q", err, command)
+}
+
+// upgrade returns the command that brings a newer version.
+func upgrade(command string) string {
+	return strings.Replace(command, "install", "install --upgrade", 1)
+}
+
 // config is what go-xla opens the file with. It says whether the host can access the buffers of the device: go-xla
 // alone guesses that from the path.
 func (f file) config(options string) string {
@@ -102,5 +121,8 @@ func (f file) config(options string) string {
 	}
 	return config
 }
+
+// device is the name to open the plug-in by.
+func (f file) device() string { return Name + ":" + cmp.Or(f.name, f.path) }
 
 const sharedOption = "shared_buffers"

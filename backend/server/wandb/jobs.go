@@ -95,6 +95,7 @@ func (s *Server) training(
 	if err != nil {
 		return nil, nil, failf(http.StatusBadRequest, "experimental_config: %v", err)
 	}
+	cfg.LearningRate = cfg.WithDefaults().LearningRate // ART's, which clients of this protocol expect
 	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd {
 		if err := s.scaleRate(ctx, m, cfg); err != nil {
 			return nil, nil, err
@@ -119,7 +120,7 @@ func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConf
 	}
 	rows, err := keeper.History(ctx, m)
 	if err == nil {
-		cfg.LearningRate = cfg.WithDefaults().LearningRate * art.RewardStdMultiplier(rows)
+		cfg.LearningRate *= art.RewardStdMultiplier(rows)
 	}
 	return err
 }

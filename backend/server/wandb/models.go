@@ -82,7 +82,9 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 		return nil, err
 	}
 	rec := &m.record
-	own := art.NewModel(rec.Run, &art.ModelOptions{Project: s.project(rec.Entity, rec.Project), Base: base})
+	own := art.NewModel(rec.Run, &art.ModelOptions{
+		Project: s.project(rec.Entity, rec.Project), Base: base, Events: s.opts.Events,
+	})
 	if err := own.Register(ctx, s.backend); err != nil {
 		return nil, err
 	}

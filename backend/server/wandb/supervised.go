@@ -3,9 +3,9 @@ package wandb
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -98,7 +98,7 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conversations(body, ""); err != nil {
+	if _, err := conversations(body); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -112,7 +112,7 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 
 // dataset reads the data set and the options of a request.
 func (s *Server) dataset(req *wandbwire.CreateSFTJob, m *model) ([]*art.Trajectory, *art.SFTConfig, error) {
-	cfg, turns, err := supervisedConfig(req.Config)
+	cfg, err := supervisedConfig(req.Config)
 	if err != nil {
 		return nil, nil, failf(http.StatusBadRequest, "config: %v", err)
 	}
@@ -134,19 +134,19 @@ func (s *Server) dataset(req *wandbwire.CreateSFTJob, m *model) ([]*art.Trajecto
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := conversations(data, turns)
+	list, err := conversations(data)
 	return list, cfg, err
 }
 
 // conversations reads lines of {"messages", "tools"}.
-func conversations(data []byte, turns string) (list []*art.Trajectory, err error) {
+func conversations(data []byte) (list []*art.Trajectory, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
 	for n := 1; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		t, err := conversation(lines.Bytes(), turns)
+		t, err := conversation(lines.Bytes())
 		if err != nil {
 			return nil, failf(http.StatusBadRequest, "line %d of the data: %v", n, err)
 		}
@@ -162,7 +162,7 @@ func conversations(data []byte, turns string) (list []*art.Trajectory, err error
 }
 
 // conversation reads one line.
-func conversation(data []byte, turns string) (*art.Trajectory, error) {
+func conversation(data []byte) (*art.Trajectory, error) {
 	var line struct {
 		Messages []art.Message `json:"messages"`
 		Tools    []art.Tool    `json:"tools"`
@@ -170,37 +170,28 @@ func conversation(data []byte, turns string) (*art.Trajectory, error) {
 	if err := json.Unmarshal(data, &line); err != nil {
 		return nil, err
 	}
-	replies := 0
-	for i := range line.Messages {
-		if line.Messages[i].Role == art.RoleAssistant {
-			replies++
-		}
-	}
-	if turns == "last" && replies > 1 {
-		return nil, fmt.Errorf("it has %d replies, and assistant_turns last is not supported; use all", replies)
-	}
 	return &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}}, nil
 }
 
 // supervisedConfig converts the options of supervised training.
-func supervisedConfig(c *wandbwire.SFTTrain) (cfg *art.SFTConfig, turns string, err error) {
-	cfg = &art.SFTConfig{BatchSize: 2} // ART's default
+func supervisedConfig(c *wandbwire.SFTTrain) (cfg *art.SFTConfig, err error) {
+	cfg = &art.SFTConfig{BatchSize: 2, LearningRate: new(art.SFTConfig).WithDefaults().LearningRate} // ART's defaults
 	if c == nil {
-		return cfg, "", nil
+		return cfg, nil
 	}
+	cfg.Turns = art.Turns(c.AssistantTurns)
 	if c.BatchSize != nil {
 		cfg.BatchSize = *c.BatchSize
 	}
-	if cfg.LearningRate, err = learningRate(c.LearningRate); err != nil {
-		return nil, "", err
+	rate, err := learningRate(c.LearningRate)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case c.AssistantTurns != "" && c.AssistantTurns != "all" && c.AssistantTurns != "last":
-		return nil, "", fmt.Errorf("assistant_turns is %.40q, want all or last", c.AssistantTurns)
-	case c.MetricLogging != nil && c.MetricLogging.Enabled:
-		return nil, "", errors.New("metric_logging is not supported; metrics are in the events, and in the run directory")
+	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
+	if c.MetricLogging != nil && c.MetricLogging.Enabled {
+		return nil, errors.New("metric_logging is not supported; metrics are in the events, and in the run directory")
 	}
-	return cfg, c.AssistantTurns, cfg.Validate()
+	return cfg, cfg.Validate()
 }
 
 // learningRate reads a rate, or a list of equal ones.

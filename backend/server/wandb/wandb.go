@@ -36,6 +36,8 @@ type Options struct {
 	MaxJobs int
 	// MaxBody bounds the body of a request, in bytes. Default 256 MiB.
 	MaxBody int64
+	// Events are told of the trainings of all tenants. nil tells nobody.
+	Events *art.Events
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 }

@@ -31,8 +31,14 @@ type client struct {
 // serve starts a server for two tenants, with keys a and b, over a backend.
 func serve(t *testing.T, backend art.Backend, dir string) *client {
 	t.Helper()
+	return serveEvents(t, backend, dir, nil)
+}
+
+// serveEvents starts such a server, with events.
+func serveEvents(t *testing.T, backend art.Backend, dir string, events *art.Events) *client {
+	t.Helper()
 	s, err := wandb.New(backend, &wandb.Options{
-		Dir: dir, Bases: []wandb.Base{{Name: "tiny"}, {Name: "other"}}, MaxJobs: 3,
+		Dir: dir, Events: events, Bases: []wandb.Base{{Name: "tiny"}, {Name: "other"}}, MaxJobs: 3,
 		Tenants: []wandb.Tenant{{Name: "one", Keys: []string{"a"}}, {Name: "two", Keys: []string{"b"}}},
 	})
 	if err != nil {
@@ -193,6 +199,17 @@ func TestTrain_ExactSamples(t *testing.T) {
 		if status, _ := c.ask(t, "wandb-artifact:///one/games/player"+name); status != want {
 			t.Errorf("%q: status %d, want %d", name, status, want)
 		}
+	}
+}
+
+// TestEvents: those of the options are told of trainings, whoever asks for them.
+func TestEvents(t *testing.T) {
+	commits := make(chan art.Commit, 4)
+	c := serveEvents(t, &arttest.Backend{}, t.TempDir(), &art.Events{Commit: func(e art.Commit) { commits <- e }})
+	m := c.register(t)
+	c.events(t, c.start(t, c.job(t, m, `{"learning_rate":0.001}`)))
+	if e := <-commits; e.Result.Step != 1 || len(e.Groups) != 1 {
+		t.Errorf("commit %+v", e)
 	}
 }
 

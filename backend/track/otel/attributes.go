@@ -9,31 +9,32 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/track"
 )
 
 // The names are those of the semantic conventions 1.41 for generative AI, which later ones have kept for spans. What
 // they have no name for begins with "art.".
 
 // agentName is the name of the first model that was asked.
-func agentName(r *rollout) string {
-	for _, e := range r.completions {
+func agentName(r *track.Rollout) string {
+	for _, e := range r.Completions {
 		return e.Model.Name()
 	}
 	return "agent"
 }
 
 // failureOf returns the failure of a rollout, nil for none.
-func failureOf(r *rollout) *art.Failure {
-	if r.end == nil {
+func failureOf(r *track.Rollout) *art.Failure {
+	if r.End == nil {
 		return nil
 	}
-	return r.end.Failure
+	return r.End.Failure
 }
 
 // agentAttributes describe a rollout.
-func (b *builder) agentAttributes(r *rollout) []attribute.KeyValue {
+func (b *builder) agentAttributes(r *track.Rollout) []attribute.KeyValue {
 	input, output := 0, 0
-	for _, e := range r.completions {
+	for _, e := range r.Completions {
 		if e.Response != nil {
 			input, output = input+e.Response.Usage.PromptTokens, output+e.Response.Usage.CompletionTokens
 		}
@@ -43,13 +44,13 @@ func (b *builder) agentAttributes(r *rollout) []attribute.KeyValue {
 		attribute.String("gen_ai.provider.name", b.opts.Provider),
 		attribute.String("gen_ai.agent.name", agentName(r)),
 		attribute.Int("gen_ai.usage.input_tokens", input), attribute.Int("gen_ai.usage.output_tokens", output),
-		attribute.Int64("art.gather", int64(r.start.Gather)), attribute.Int("art.scenario", r.start.Scenario),
-		attribute.Int("art.attempt", r.start.Attempt),
+		attribute.Int64("art.gather", int64(r.Start.Gather)), attribute.Int("art.scenario", r.Start.Scenario),
+		attribute.Int("art.attempt", r.Start.Attempt),
 	}
-	if r.end == nil || r.end.Trajectory == nil {
+	if r.End == nil || r.End.Trajectory == nil {
 		return out
 	}
-	t := r.end.Trajectory
+	t := r.End.Trajectory
 	for _, key := range slices.Sorted(maps.Keys(t.Metrics)) {
 		out = append(out, attribute.Float64("art.metrics."+key, t.Metrics[key]))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/goart-dev/art/internal/track"
 )
 
 // evaluation is a number that says how good a rollout was.
@@ -17,11 +19,11 @@ type evaluation struct {
 }
 
 // evaluationsOf returns the reward, and the score of a judge of package ruler with its explanations. NaN is left out.
-func evaluationsOf(r *rollout) []evaluation {
-	if r.end == nil || r.end.Trajectory == nil {
+func evaluationsOf(r *track.Rollout) []evaluation {
+	if r.End == nil || r.End.Trajectory == nil {
 		return nil
 	}
-	t := r.end.Trajectory
+	t := r.End.Trajectory
 	out := []evaluation{{name: "reward", value: t.Reward}}
 	if score, ok := t.Metrics["ruler_score"]; ok {
 		var lines []string

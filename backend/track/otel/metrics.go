@@ -10,6 +10,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/track"
 )
 
 // metrics counts durations and tokens. The methods of a nil *metrics do nothing.
@@ -119,11 +120,11 @@ func (m *metrics) completion(e art.CompletionEvent) {
 }
 
 // rollout records the duration of a rollout that has ended.
-func (m *metrics) rollout(r *rollout) {
-	if m == nil || m.agent == nil || r.end == nil {
+func (m *metrics) rollout(r *track.Rollout) {
+	if m == nil || m.agent == nil || r.End == nil {
 		return
 	}
-	m.agent.Record(context.Background(), r.end.Duration.Seconds(), api.WithAttributes(
+	m.agent.Record(context.Background(), r.End.Duration.Seconds(), api.WithAttributes(
 		attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.provider.name", m.provider),
 		attribute.String("gen_ai.agent.name", agentName(r))))
 }

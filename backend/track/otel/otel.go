@@ -144,13 +144,7 @@ func (o *Options) setDefaults() {
 
 // Events returns the callbacks of the tracker, for [art.ModelOptions] and [art.GatherOptions].
 func (t *Tracker) Events() *art.Events {
-	return &art.Events{
-		RolloutStart: func(e art.RolloutStart) { t.tell(e) },
-		RolloutEnd:   func(e art.RolloutEnd) { t.tell(e) },
-		GroupEnd:     func(e art.GroupEnd) { t.tell(e) },
-		GatherEnd:    func(e art.GatherEnd) { t.tell(e) },
-		Completion:   func(e art.CompletionEvent) { t.tell(e) },
-	}
+	return track.RolloutEvents(t.tell)
 }
 
 // tell queues an event.
@@ -193,7 +187,7 @@ func (t *Tracker) work() {
 			for range len(t.events.Items()) {
 				t.collect.take(<-t.events.Items())
 			}
-			t.collect.finish()
+			t.collect.rollouts.Finish()
 			return
 		}
 	}

@@ -349,20 +349,6 @@ func TestWeave(t *testing.T) {
 	require.Regexp(t, "^weave:///team/games/call/[0-9a-f]{16}$", feedback[0]["weave_ref"])
 }
 
-// A score is sent again after a status that may pass, and not after others.
-func TestPost_Again(t *testing.T) {
-	for status, want := range map[int]int{500: 3, 429: 3, 400: 1} {
-		calls := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			calls++
-			w.WriteHeader(status)
-		}))
-		require.ErrorContains(t, post(t.Context(), server.URL, nil, map[string]any{}), "POST")
-		require.Equal(t, want, calls)
-		server.Close()
-	}
-}
-
 // A URL without a scheme is an error that says how to write it.
 func TestNew_Errors(t *testing.T) {
 	_, err := New(&Options{URL: "localhost:4318"})

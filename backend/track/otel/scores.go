@@ -1,15 +1,12 @@
 package otel
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
+
+	"github.com/goart-dev/art/internal/track"
 )
 
 // Score is an evaluation of a trace, for services that do not read evaluation events.
@@ -75,12 +72,12 @@ type langfuse struct {
 func (l *langfuse) send(ctx context.Context, s Score) error {
 	body := map[string]any{
 		"id": s.Trace + "-" + s.Name, "traceId": s.Trace, "observationId": s.Span, "name": s.Name, "value": s.Value,
-		"dataType": "NUMERIC",
+		"dataType": "NUMERIC", "timestamp": s.Time.UTC().Format(time.RFC3339Nano),
 	}
 	if s.Explanation != "" {
 		body["comment"] = s.Explanation
 	}
-	return post(ctx, l.url, l.headers, body)
+	return track.PostJSON(ctx, l.url, l.headers, body)
 }
 
 // weave sends scores as feedback on calls.
@@ -94,52 +91,8 @@ func (w *weave) send(ctx context.Context, s Score) error {
 	if s.Explanation != "" {
 		payload["explanation"] = s.Explanation
 	}
-	return post(ctx, w.url, w.headers, map[string]any{
+	return track.PostJSON(ctx, w.url, w.headers, map[string]any{
 		"project_id": w.project, "weave_ref": "weave:///" + w.project + "/call/" + s.Span,
 		"feedback_type": s.Name, "payload": payload,
 	})
-}
-
-// tries is how often a request is made when the service is busy or has an error.
-const tries = 3
-
-// post sends JSON. It tries again after a status that may pass.
-func post(ctx context.Context, url string, headers map[string]string, body any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	for try := 1; ; try++ {
-		again, err := postOnce(ctx, url, headers, data)
-		if err == nil || !again || try == tries {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Duration(try) * 250 * time.Millisecond):
-		}
-	}
-}
-
-func postOnce(ctx context.Context, url string, headers map[string]string, data []byte) (again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(data))
-	if err != nil {
-		return false, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return true, err
-	}
-	defer res.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 512))
-	if res.StatusCode/100 == 2 {
-		return false, nil
-	}
-	again = res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
-	return again, fmt.Errorf("POST %s: %s: %s", url, res.Status, bytes.TrimSpace(text))
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/track"
 )
 
 // batch is the spans of one trace, and the scores that belong to it.
@@ -76,11 +77,11 @@ func (b *builder) lone(e art.CompletionEvent) batch {
 }
 
 // rollout returns the spans of a rollout, and its scores.
-func (b *builder) rollout(r *rollout) batch {
-	end := r.finished()
+func (b *builder) rollout(r *track.Rollout) batch {
+	end := r.Finished()
 	ctx, span := b.tracer.Start(context.Background(), "invoke_agent "+agentName(r),
-		trace.WithTimestamp(r.start.Time), trace.WithAttributes(b.agentAttributes(r)...))
-	for i, e := range r.completions {
+		trace.WithTimestamp(r.Start.Time), trace.WithAttributes(b.agentAttributes(r)...))
+	for i, e := range r.Completions {
 		b.chat(ctx, e)
 		b.tools(ctx, r, i, end)
 	}
@@ -120,8 +121,8 @@ func (b *builder) chat(ctx context.Context, e art.CompletionEvent) {
 }
 
 // tools makes the spans of the calls in the i-th reply that were answered.
-func (b *builder) tools(ctx context.Context, r *rollout, i int, end time.Time) {
-	e := r.completions[i]
+func (b *builder) tools(ctx context.Context, r *track.Rollout, i int, end time.Time) {
+	e := r.Completions[i]
 	if e.Response == nil {
 		return
 	}
@@ -138,16 +139,16 @@ func (b *builder) tools(ctx context.Context, r *rollout, i int, end time.Time) {
 }
 
 // answer returns the result of a call in the i-th reply, and when it was there at the latest; nil when there is none.
-func answer(r *rollout, i int, id string, end time.Time) (*art.Message, time.Time) {
-	for _, later := range r.completions[i+1:] {
+func answer(r *track.Rollout, i int, id string, end time.Time) (*art.Message, time.Time) {
+	for _, later := range r.Completions[i+1:] {
 		if m := resultOf(later.Request.Messages, id); m != nil {
 			return m, later.Time
 		}
 	}
-	if r.end == nil || r.end.Trajectory == nil {
+	if r.End == nil || r.End.Trajectory == nil {
 		return nil, end
 	}
-	for _, h := range r.end.Trajectory.Histories() {
+	for _, h := range r.End.Trajectory.Histories() {
 		if m := resultOf(h.Messages, id); m != nil {
 			return m, end
 		}

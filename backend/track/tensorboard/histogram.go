@@ -13,7 +13,7 @@ import (
 const numBuckets = 30
 
 // histograms returns the distributions over the trajectories: rewards, advantages, and the numbers of sampled tokens of
-// a trajectory and of a reply. Those without a finite value are left out.
+// a trajectory and of a reply; and that of the importance ratios of tokens. Those without a finite value are left out.
 func histograms(g track.Groups) []value {
 	var rewards, advantages, tokens, replies []float64
 	for i, group := range g.Groups {
@@ -38,12 +38,17 @@ func histograms(g track.Groups) []value {
 			}
 		}
 	}
+	ratios := make([]float64, len(g.Ratios))
+	for i, x := range g.Ratios {
+		ratios[i] = float64(x)
+	}
 	var out []value
 	for _, h := range []struct {
 		name string
 		data []float64
 	}{
-		{"rewards", rewards}, {"advantages", advantages}, {"tokens_of_trajectory", tokens}, {"tokens_of_reply", replies},
+		{"rewards", rewards}, {"advantages", advantages}, {"importance_ratios", ratios}, {"tokens_of_trajectory", tokens},
+		{"tokens_of_reply", replies},
 	} {
 		data := slices.DeleteFunc(h.data, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 		if len(data) > 0 {

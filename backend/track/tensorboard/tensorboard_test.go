@@ -55,6 +55,13 @@ func session(now time.Time) []event {
 	return append(events, event{wall: now, values: []value{sessionEnd(now, false)}})
 }
 
+// Importance ratios have a histogram, without those that are not finite.
+func TestHistograms_Ratios(t *testing.T) {
+	got := histograms(track.Groups{Split: "train", Ratios: []float32{1, 2, float32(math.Inf(1))}})
+	want := appendBytes(nil, 1, []byte("train/importance_ratios"))
+	require.Equal(t, []value{appendBytes(want, 5, histogram([]float64{1, 2}))}, got)
+}
+
 // shown is what TensorBoard shows.
 type shown struct {
 	Run        string                  `json:"run"`

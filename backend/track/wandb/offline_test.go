@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -227,6 +228,18 @@ func TestNames_Inverse(t *testing.T) {
 		require.Equal(t, own, names{}.in(name))
 		require.Equal(t, own, names{own: true}.out(own))
 	}
+}
+
+// A message of 10 MB does not make a table of this size.
+func TestTable_LongText(t *testing.T) {
+	long := art.NewTrajectory(art.User(strings.Repeat("é", 5<<20)), art.Assistant("end"))
+	long.Messages[1].ToolCalls = []art.ToolCall{{Name: "f", Arguments: strings.Repeat("x", 10<<20)}}
+	g := track.Groups{Split: "train", Groups: []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{long, long}}}}
+	_, file, _, err := table(g, 16)
+	require.NoError(t, err)
+	require.Less(t, len(file), 3*maxCell)
+	require.True(t, utf8.Valid(file))
+	require.Contains(t, string(file), "é ...")
 }
 
 // A name that W&B would not take is an error.

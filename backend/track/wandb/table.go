@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/track"
@@ -54,19 +55,37 @@ func tableRow(g track.Groups, t *art.Trajectory, group, attempt int) []any {
 	return []any{group, attempt, number(t.Reward), advantage, tokens, conversation(t), asJSON(finite(t.Metrics))}
 }
 
-// conversation writes what was said.
+// maxCell bounds the conversation in a table, in bytes: people read the beginning, and the run directory has all of it.
+const maxCell = 64 << 10
+
+// conversation writes what was said, up to maxCell.
 func conversation(t *art.Trajectory) string {
 	var b strings.Builder
 	for _, h := range t.Histories() {
 		for i := range h.Messages {
 			m := &h.Messages[i]
-			fmt.Fprintf(&b, "%s: %s%s\n", m.Role, m.Reasoning, m.Content)
+			fmt.Fprintf(&b, "%s: %s%s\n", m.Role, part(m.Reasoning), part(m.Content))
 			for _, call := range m.ToolCalls {
-				fmt.Fprintf(&b, "  -> %s(%s)\n", call.Name, call.Arguments)
+				fmt.Fprintf(&b, "  -> %s(%s)\n", part(call.Name), part(call.Arguments))
+			}
+			if b.Len() > maxCell {
+				return part(b.String())
 			}
 		}
 	}
 	return b.String()
+}
+
+// part returns the first maxCell bytes, whole characters, and a mark where something is left out.
+func part(text string) string {
+	if len(text) <= maxCell {
+		return text
+	}
+	n := maxCell
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + " ..."
 }
 
 // finite returns numbers in a form that has JSON.

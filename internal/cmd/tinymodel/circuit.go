@@ -63,41 +63,66 @@ var offsets = []int{1, 2, 4, 5}
 //   - Layer 1: heads 0 and 1 compare R x of a token with S1 x of others, which is R x of the token before them, and add
 //     half of what they find. Heads 2 and 3 attend to the nearest token that is 4 or 5 places behind `name`, which are
 //     the second and the third token of a tool's name, and add Gᵀ S1'x of it: the first and the second token.
-//   - Layer 2: heads 0 and 1 compare two tokens, and add the other half of what they find. Heads 2 and 3 compare G x with
-//     that of tokens 4 places behind `properties`, and add RᵀS1x of it: the token after `"properties": {"`.
+//   - Layer 2: heads 0 and 1 compare two tokens, and add the other half of what they find. Heads 2 and 3 compare G x
+//     with that of tokens 4 places behind `properties`, and add RᵀS1x of it: the token after `"properties": {"`.
 func induce(w *model.Weights, seed uint64, s scales, m marks) {
 	c := &circuit{Weights: w, scales: s, rng: rand.New(rand.NewPCG(seed, 0x1d))}
 	c.quieten()
-	read, written := c.projections(), c.projections()
-	width, rank := w.Config.HeadDim, w.Config.HeadDim/2
-	half := rank / 2
-	s1, s2, s4, s5 := written[:rank], written[rank:2*rank], written[2*rank:2*rank+half], written[2*rank+half:3*rank]
-	gathered := written[3*rank:]
-	for head, to := range [][][]float32{s1, s2, s4, s5} {
+	d := c.directions()
+	for head, to := range [][][]float32{d.s1, d.s2, d.s4, d.s5} {
 		c.lookBack(head, offsets[head])
-		c.values(0, head, read[:len(to)], to, s.write)
+		c.values(0, head, d.r[:len(to)], to, s.write)
 	}
 	c.gains(0, offsetGain, func(pair int) bool { return pair < offsetPairs })
 	c.gains(1, matchGain, c.slow)
 	c.gains(2, lookupGain, func(pair int) bool { return pair >= markPair })
-	c.match(1, "k_proj", 0, s1)
-	c.match(1, "k_proj", 1, slices.Concat(s4, s5))
-	c.match(2, "k_proj", 0, slices.Concat(s1[:half], s2[:half]))
-	c.match(2, "k_proj", 1, gathered)
-	c.near("k_proj", 1, nearKey)
-	copy(c.row(c.tensor(2, "k_proj"), 1, markPair), combined(s4, c.image(read[:half], m.properties)))
-	for head := range 2 {
-		c.match(1, "q_proj", head, read[:rank])
-		c.values(1, head, read[:width], read[:width], s.copy)
-		c.match(2, "q_proj", head, slices.Concat(read[:half], s1[:half]))
-		c.values(2, head, read[width:], read[width:], s.copy)
+	c.copies(d)
+	c.looksUp(d, m)
+}
 
-		c.expect(2+head, head*half, c.image(read[:half], m.name))
-		c.near("q_proj", 2+head, nearQuery)
-		c.values(1, 2+head, s1[:half], gathered[head*half:], s.write)
-		c.match(2, "q_proj", 2+head, gathered)
-		c.always(c.row(c.tensor(2, "q_proj"), 2+head, markPair), markQuery)
-		c.values(2, 2+head, s1, read[:rank], s.copy)
+// directions are the matrices of induce by rows. all is R and the rest of its basis; half is the number of rows of R'.
+type directions struct {
+	all, r, s1, s2, s4, s5, g [][]float32
+	half                      int
+}
+
+func (c *circuit) directions() *directions {
+	read, written, rank := c.projections(), c.projections(), c.Config.HeadDim/2
+	half := rank / 2
+	return &directions{
+		all: read, r: read[:rank], s1: written[:rank], s2: written[rank : 2*rank],
+		s4: written[2*rank : 2*rank+half], s5: written[2*rank+half : 3*rank], g: written[3*rank:], half: half,
+	}
+}
+
+// copies makes heads 0 and 1 of layers 1 and 2 copy.
+func (c *circuit) copies(d *directions) {
+	c.match(1, "k_proj", 0, d.s1)
+	c.match(2, "k_proj", 0, slices.Concat(d.s1[:d.half], d.s2[:d.half]))
+	first, second := d.all[:c.Config.HeadDim], d.all[c.Config.HeadDim:]
+	for head := range 2 {
+		c.match(1, "q_proj", head, d.r)
+		c.values(1, head, first, first, c.copy)
+		c.match(2, "q_proj", head, slices.Concat(d.r[:d.half], d.s1[:d.half]))
+		c.values(2, head, second, second, c.copy)
+	}
+}
+
+// looksUp makes heads 2 and 3 of layer 1 gather, and those of layer 2 look up.
+func (c *circuit) looksUp(d *directions, m marks) {
+	read := d.r[:d.half]
+	c.match(1, "k_proj", 1, slices.Concat(d.s4, d.s5))
+	c.near("k_proj", 1, nearKey)
+	c.match(2, "k_proj", 1, d.g)
+	copy(c.row(c.tensor(2, "k_proj"), 1, markPair), combined(d.s4, c.image(read, m.properties)))
+	for i := range 2 {
+		head := 2 + i
+		c.expect(head, i*d.half, c.image(read, m.name))
+		c.near("q_proj", head, nearQuery)
+		c.values(1, head, d.s1[:d.half], d.g[i*d.half:], c.write)
+		c.match(2, "q_proj", head, d.g)
+		c.always(c.row(c.tensor(2, "q_proj"), head, markPair), markQuery)
+		c.values(2, head, d.s1, d.r, c.copy)
 	}
 }
 
@@ -162,8 +187,8 @@ func (c *circuit) always(row []float32, value float32) {
 // keysOf returns which keys and values a head reads: two heads share them.
 func (c *circuit) keysOf(head int) int { return head * c.Config.NumKVHeads / c.Config.NumHeads }
 
-// lookBack lets a head of layer 0 attend to the token so many places before. RoPE rotates pair f of dimensions by θ^-f a
-// position; a query that is rotated back by so many positions is nearest to the key of the token that many places
+// lookBack lets a head of layer 0 attend to the token so many places before. RoPE rotates pair f of dimensions by θ^-f
+// a position; a query that is rotated back by so many positions is nearest to the key of the token that many places
 // before.
 func (c *circuit) lookBack(head, offset int) {
 	q, k, keys := c.tensor(0, "q_proj"), c.tensor(0, "k_proj"), c.keysOf(head)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/goart-dev/art/model/tiny"
@@ -12,7 +11,6 @@ import (
 // TestTokenizerConfig_IsCommitted: the tiny model's configuration is what this command writes.
 func TestTokenizerConfig_IsCommitted(t *testing.T) {
 	vocab, committed := tiny.Tokenizer()
-	skipOldModel(t, committed)
 	tok, err := tokenizer.New(vocab, committed)
 	if err != nil {
 		t.Fatal(err)
@@ -30,14 +28,5 @@ func TestTokenizerConfig_IsCommitted(t *testing.T) {
 	}
 	if own, err := chat.New(tok, ""); err != nil || own.Name() != chat.ChatML {
 		t.Errorf("the model's own template is %v (%v)", own, err)
-	}
-}
-
-// skipOldModel skips a test of the committed model while that is the one of the previous generator, which knew 256
-// positions: docs/log, "an induction circuit in the first weights". It goes when the new one is committed.
-func skipOldModel(t *testing.T, config []byte) {
-	t.Helper()
-	if bytes.Contains(config, []byte(`"model_max_length": 256,`)) {
-		t.Skip("model/tiny was made by the previous generator; the next is not trained yet")
 	}
 }

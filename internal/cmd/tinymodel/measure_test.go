@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/model/tiny"
 )
 
 // TestMeasure_Committed: the built-in model calls tools that it has never seen. The figure of docs/log is of 1,000
@@ -16,8 +17,6 @@ func TestMeasure_Committed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some hundred replies")
 	}
-	_, config := tiny.Tokenizer()
-	skipOldModel(t, config)
 	_, right, err := measure(context.Background(), "../../../model/tiny", heldOutCalls(heldOutSeed, 200))
 	if err != nil {
 		t.Fatal(err)
@@ -31,18 +30,24 @@ func TestMeasure_Committed(t *testing.T) {
 func TestExact(t *testing.T) {
 	want := art.ToolCall{Name: "get", Arguments: `{"id": 4, "to": "a"}`}
 	for _, c := range []struct {
-		calls []art.ToolCall
-		want  bool
+		calls   []art.ToolCall
+		mistake string // "" for an exact call
 	}{
-		{nil, false},
-		{[]art.ToolCall{{Name: "get", Arguments: `{"to":"a","id":4}`}}, true},
-		{[]art.ToolCall{{Name: "get", Arguments: `{"id": "4", "to": "a"}`}}, false},
-		{[]art.ToolCall{{Name: "got", Arguments: want.Arguments}}, false},
-		{[]art.ToolCall{{Name: "get", Arguments: `{"id": 4}`}}, false},
-		{[]art.ToolCall{want, want}, false},
+		{nil, "0 calls"},
+		{[]art.ToolCall{{Name: "get", Arguments: `{"to":"a","id":4}`}}, ""},
+		{[]art.ToolCall{{Name: "get", Arguments: `{"id": "4", "to": "a"}`}}, "another value"},
+		{[]art.ToolCall{{Name: "got", Arguments: want.Arguments}}, "another tool"},
+		{[]art.ToolCall{{Name: "get", Arguments: `{"id": 4}`}}, "number of arguments"},
+		{[]art.ToolCall{{Name: "get", Arguments: `{"id": 4, "from": "a"}`}}, "another parameter"},
+		{[]art.ToolCall{{Name: "get", Arguments: `{"id": 4, "to": "a"`}}, "no JSON object"},
+		{[]art.ToolCall{want, want}, "2 calls"},
 	} {
-		if got := exact(c.calls, want); got != c.want {
-			t.Errorf("%v: %v, want %v", c.calls, got, c.want)
+		got := exact(c.calls, want)
+		if got != (c.mistake == "") {
+			t.Errorf("%v: %v, want %v", c.calls, got, !got)
+		}
+		if !got {
+			require.Equal(t, c.mistake, mistake(c.calls, want), "%v", c.calls)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package dash
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"strings"
@@ -21,6 +22,7 @@ type browser struct {
 	t    *testing.T
 	ctx  context.Context
 	host string // the only one that may be asked
+	into string // the folder of screenshots; "" makes none
 
 	mu       sync.Mutex
 	problems []string
@@ -154,21 +156,34 @@ func (b *browser) accessible(where string) {
 	}
 }
 
-// shot makes the screenshots of a view, light and dark, where they are asked for. The page is not left.
+// shot looks at a view in light and in dark: whether it is accessible, and for screenshots. The page is not left.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	for _, theme := range []string{"light", "dark"} {
 		evaluate[bool](b, fmt.Sprintf(`(document.documentElement.dataset.theme = %q, true)`, theme))
 		b.accessible(name + " " + theme)
-		folder := os.Getenv("ART_SHOTS")
-		if folder == "" {
+		if b.into == "" {
 			continue
 		}
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		check(b.t, err)
-		check(b.t, os.WriteFile(fmt.Sprintf("%s/dash-%s-%s.png", folder, name, theme), picture, 0o644))
+		check(b.t, os.WriteFile(fmt.Sprintf("%s/dash-%s-%s.png", b.into, name, theme), picture, 0o644))
 	}
 	evaluate[bool](b, `(delete document.documentElement.dataset.theme, true)`)
+}
+
+// firstPaint opens a page a few times, and returns after how many milliseconds something was seen at best: other
+// programs may hold up one of them.
+func (b *browser) firstPaint(address string) float64 {
+	b.t.Helper()
+	best := math.Inf(1)
+	for range 3 {
+		b.open(address)
+		b.await("the first paint", `performance.getEntriesByName("first-contentful-paint").length > 0`)
+		best = min(best,
+			evaluate[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
+	}
+	return best
 }
 
 func check(t *testing.T, err error) {

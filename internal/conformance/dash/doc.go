@@ -3,8 +3,12 @@
 //
 //	ART_CHROMIUM=$(command -v chromium) ART_AXE=axe-core/axe.min.js go test -count=1 ./...
 //
-// ART_AXE is the script of axe-core from npm, which .ci/run fetches; without it accessibility is not checked. With
-// ART_SHOTS=../../../docs/images the screenshots of the documentation are made again; they are compressed by
+// ART_AXE is the script of axe-core from npm, which .ci/run fetches; without it accessibility is not checked.
 //
-//	pngquant --quality 60-95 --strip --force --ext .png 64 docs/images/*.png
+// The screenshots of the documentation are of trainings of examples/tictactoe, which share a folder:
+//
+//	for seed in 1 2 3; do go run ./examples/tictactoe -seed $seed -dir RUNS -steps 40 -group 16 -measure 100; done
+//	cd internal/conformance/dash
+//	ART_RUNS=RUNS ART_SHOTS=../../../docs/images ART_CHROMIUM=$(command -v chromium) go test -count=1 -run Shots ./...
+//	pngquant --quality 60-95 --strip --force --ext .png 64 ../../../docs/images/dash-*.png
 package dash

@@ -10,13 +10,13 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/race"
 )
 
-var shared = sync.OnceValues(func() (compute.Backend, error) { return cpu.New(nil) })
+var shared = sync.OnceValues(chosen)
 
-// Device returns the CPU device, one for all tests of a process.
+// Device returns the device that tests run on, the CPU device unless [DeviceEnv] has another, one for all tests of a
+// process.
 func Device(t testing.TB) compute.Backend {
 	t.Helper()
 	device, err := shared()

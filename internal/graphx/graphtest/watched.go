@@ -30,7 +30,12 @@ type Hooks struct {
 // Hooked returns the CPU device with hooks.
 func Hooked(t testing.TB, hooks Hooks) compute.Backend {
 	t.Helper()
-	return &watchedDevice{Backend: Device(t), hooks: hooks}
+	return HookedOn(Device(t), hooks)
+}
+
+// HookedOn returns a device with hooks.
+func HookedOn(device compute.Backend, hooks Hooks) compute.Backend {
+	return &watchedDevice{Backend: device, hooks: hooks}
 }
 
 type watchedDevice struct {

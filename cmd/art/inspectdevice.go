@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/model"
+)
+
+// deviceReport is what serving takes on a device that is named by --device: from sizes alone, without opening it.
+type deviceReport struct {
+	Device   string           `json:"device"`
+	Length   int              `json:"length"`
+	Slots    int              `json:"slots"`
+	Weights  int64            `json:"weights"` // in bytes, as the next two
+	Cache    int64            `json:"cache"`
+	Work     int64            `json:"work"`     // at most
+	Programs []engine.Program `json:"programs"` // for each layout of adapters
+}
+
+// device describes serving on the device of --device at each length.
+func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
+	profile := graphx.NamedProfile(p.on)
+	for _, length := range p.of(c) {
+		opts := engine.Options{
+			Config: c, Slots: p.slots, Context: length, CacheTokens: cmp.Or(p.tokens, p.slots*length),
+			FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
+		}
+		m := engine.EstimateMemory(opts, profile.FusedAttention)
+		list = append(list, deviceReport{
+			Device: p.on, Length: length, Slots: p.slots, Weights: weightBytes(c, p.halved),
+			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),
+		})
+	}
+	return list
+}
+
+// weightBytes is the size of the weights on a device.
+func weightBytes(c *model.Config, halved bool) (bytes int64) {
+	_, shapes := c.Outline()
+	for _, s := range shapes {
+		if n := s.ByteSize(); halved && s.Rank() == 2 {
+			bytes += n / 2
+		} else {
+			bytes += n
+		}
+	}
+	return bytes
+}
+
+// lines are the report in text.
+func (r deviceReport) lines() []string {
+	lines := []string{
+		fmt.Sprintf("%s, %d replies of %d tokens: weights %s, cache %s, work up to %s", r.Device, r.Slots, r.Length,
+			sizeText(r.Weights), sizeText(r.Cache), sizeText(r.Work)),
+		fmt.Sprintf("%d programs for the adapters of a layout, and 2 of the cache:", len(r.Programs)),
+	}
+	for _, kind := range []string{engine.PromptProgram, engine.DecodeProgram} {
+		var rows, widths, windows []int
+		for _, p := range r.Programs {
+			if p.Kind == kind {
+				rows, widths, windows = append(rows, p.Rows), append(widths, p.Width), append(windows, p.Window)
+			}
+		}
+		if len(rows) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s rows, %s tokens, of windows of %s", kind, choices(rows), choices(widths),
+				choices(windows)))
+		}
+	}
+	return lines
+}
+
+// choices lists different numbers, ascending.
+func choices(list []int) string {
+	slices.Sort(list)
+	var texts []string
+	for _, n := range slices.Compact(list) {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, ", ")
+}

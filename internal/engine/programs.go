@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/model"
+)
+
+// Program is a graph of an engine, of one shape, for the adapters of one layout.
+type Program struct {
+	Kind  string `json:"kind"` // PromptProgram or DecodeProgram
+	Rows  int    `json:"rows"`
+	Width int    `json:"width"` // tokens of a row; of decode the most
+	// Window is the number of cached tokens of a row that it attends to.
+	Window int `json:"window"`
+	// Cuts are those that requests of decode may use.
+	Cuts model.Cuts `json:"cuts"`
+}
+
+// Kinds of programs.
+const (
+	PromptProgram = "prompt" // computes Width tokens of each row, of prompts, or one that the host samples after
+	DecodeProgram = "decode" // computes and samples up to Width tokens of each row, in a loop
+)
+
+// Programs lists all graphs that an engine with these options compiles for the base model, and again for the adapters
+// of each layout. Its cache has two more: one that clears it, and one that copies a block. opts needs Config; other
+// fields may have their defaults.
+func Programs(opts Options) (list []Program) {
+	opts = opts.withDefaults()
+	for _, window := range windows(opts) {
+		for _, rows := range heights(opts) {
+			for _, width := range widths(opts.Context) {
+				list = append(list, Program{Kind: PromptProgram, Rows: rows, Width: width, Window: window})
+			}
+		}
+	}
+	if opts.DecodeSteps == 1 {
+		return list
+	}
+	for _, window := range decodeWindows(opts.Context) {
+		for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
+			list = append(list, Program{
+				Kind: DecodeProgram, Rows: opts.Slots, Width: opts.DecodeSteps, Window: window, Cuts: cuts,
+			})
+		}
+	}
+	return list
+}
+
+// Warm compiles all graphs for an adapter, nil for the base model, and for the adapters that share its layout, so that
+// no request waits for a compilation. Each is run once, with nothing to compute. Requests are answered between them.
+func (e *Engine) Warm(ctx context.Context, a *Adapter) error {
+	for _, p := range Programs(e.opts) {
+		err := e.do(ctx, func(l *loop) error {
+			err := l.runner.warm(a, p)
+			if err != nil {
+				l.lost()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do has the loop, which owns the device, call f between two rounds.
+func (e *Engine) do(ctx context.Context, f func(l *loop) error) error {
+	done := make(chan error, 1)
+	select {
+	case e.tasks <- func(l *loop) { done <- f(l) }:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-e.quit:
+		return ErrClosed
+	}
+	return <-done // it has begun
+}
+
+// warm runs a program on rows without tokens. The cache stays as it is.
+func (r *runner) warm(a *Adapter, p Program) error {
+	exec, more, err := r.idle(a, p)
+	if err != nil {
+		return err
+	}
+	in, err := r.fixed(a)
+	if err != nil {
+		return err
+	}
+	out, err := exec.Call(append(in, more...)...)
+	if err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	n := len(out) - 2*r.config.NumLayers
+	r.cache.layers = out[n:]
+	for _, x := range out[:n] {
+		if err := x.FinalizeAll(); err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
+	}
+	return nil
+}
+
+// idle returns a program, and what follows the cache in its inputs.
+func (r *runner) idle(a *Adapter, p Program) (*Exec, []any, error) {
+	if p.Kind == DecodeProgram {
+		more, _ := r.decodeInputs(make([]decodeCall, p.Rows), p.Window)
+		exec, err := r.decoder(decodeKey{adapter: a.name(), cuts: p.Cuts, window: p.Window}, a)
+		return exec, more, err
+	}
+	exec, err := r.program(a)
+	zeros := func(dims ...int) *tensors.Tensor { return tensors.FromShape(shapeI32(dims...)) }
+	return exec, []any{
+		zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows), table(nil, p.Rows, p.Window), zeros(p.Rows, 1),
+	}, err
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/model"
+)
+
+// TestWarm_CompilesAll: after it, requests of all lengths compile nothing, of the base model and of adapters with the
+// layout that was warmed; and it compiles the programs that are listed, and no others.
+func TestWarm_CompilesAll(t *testing.T) {
+	device, compiled := graphtest.Counting(t)
+	params, err := testWeights(t).Params(device)
+	require.NoError(t, err)
+	opts := Options{Device: device, Config: testConfig(), Params: params, Slots: 3, Context: 100}
+	e, err := New(opts)
+	require.NoError(t, err)
+	defer e.Close()
+	var adapters []*Adapter
+	for range 2 { // of one layout
+		a, err := e.NewAdapter(testAdapter(t, 8))
+		require.NoError(t, err)
+		adapters = append(adapters, a)
+	}
+	before := compiled.Load()
+	require.NoError(t, e.Warm(t.Context(), nil))
+	require.NoError(t, e.Warm(t.Context(), adapters[0]))
+	list := Programs(opts)
+	require.Equal(t, int64(2*len(list)), compiled.Load()-before, "%+v", list)
+	require.NoError(t, e.Warm(t.Context(), adapters[1]))
+
+	rng := rand.New(rand.NewPCG(testSeed, 95))
+	for length := 1; length < 100; length += 3 {
+		prompt := make([]int32, length)
+		for i := range prompt {
+			prompt[i] = int32(rng.IntN(300))
+		}
+		_, err := e.Complete(t.Context(), Request{
+			Prompt: prompt, MaxTokens: 1 + length%4, Adapter: []*Adapter{nil, adapters[0], adapters[1]}[rng.IntN(3)],
+			Sampling: model.Sampling{Temperature: 1, TopP: 1},
+		})
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, compiled.Load()-before, int64(2*len(list)+1), "one that copies a block of the cache")
+}
+
+// TestPrograms_Decode: a device that decodes many tokens a call has programs for that, with and without top-k and
+// top-p.
+func TestPrograms_Decode(t *testing.T) {
+	opts := Options{Config: testConfig(), Slots: 3, Context: 160, FewShapes: true}
+	few := Programs(opts)
+	for _, p := range few {
+		require.Equal(t, PromptProgram, p.Kind)
+		require.Equal(t, 3, p.Rows)
+	}
+	opts.DecodeSteps = 32
+	more := Programs(opts)[len(few):]
+	require.Len(t, more, 4)
+	seen := map[model.Cuts]bool{}
+	for _, p := range more {
+		seen[p.Cuts] = true
+		p.Cuts = model.Cuts{}
+		require.Equal(t, Program{Kind: DecodeProgram, Rows: 3, Width: 32, Window: 160}, p)
+	}
+	require.Len(t, seen, 4, "with and without top-p and top-k")
+}
+
+// TestWarm_ChangesNothing: replies are the same with a warm-up between the turns of a conversation, beside requests.
+func TestWarm_ChangesNothing(t *testing.T) {
+	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 96)), 8, []*Adapter{nil})
+	want := all(t, testEngine(t, 3), requests)
+	e := testEngine(t, 3)
+	var wg sync.WaitGroup
+	wg.Go(func() { require.NoError(t, e.Warm(t.Context(), nil)) })
+	got := all(t, e, requests)
+	wg.Wait()
+	require.Equal(t, want, got)
+	require.Equal(t, want, all(t, e, requests), "with what is cached")
+}
+
+// TestWarm_Ends: with its context, with the engine, and with an error of the device, after which requests are answered.
+func TestWarm_Ends(t *testing.T) {
+	e := testEngine(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, e.Warm(ctx, nil), context.Canceled)
+	e.Close()
+	require.ErrorIs(t, e.Warm(t.Context(), nil), ErrClosed)
+
+	broken := errors.New("broken")
+	var fails atomic.Bool
+	device := graphtest.Hooked(t, graphtest.Hooks{Run: func() error {
+		if fails.Swap(false) {
+			return broken
+		}
+		return nil
+	}})
+	e = decodeEngine(t, device, 1, 2)
+	fails.Store(true)
+	require.ErrorIs(t, e.Warm(t.Context(), nil), broken)
+	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 3, Sampling: model.Sampling{TopP: 1}})
+	require.NoError(t, err)
+}

@@ -1,0 +1,5 @@
+//go:build cgo
+
+package graphtest
+
+import _ "github.com/goart-dev/art/backend/device/xla" // for DeviceEnv

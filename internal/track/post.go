@@ -1,0 +1,63 @@
+package track
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// tries is how often a request is made when the service is busy or has an error.
+const tries = 3
+
+// poster keeps as many connections open as a tracker uses at once: by default there are two, and the others would be
+// made again for each request.
+var poster = func() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 16
+	return &http.Client{Transport: transport}
+}()
+
+// PostJSON sends a value as JSON. It tries again after a failure that may pass: no answer, status 429, 500 and above.
+func PostJSON(ctx context.Context, url string, headers map[string]string, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		again, err := postOnce(ctx, url, headers, data)
+		if err == nil || !again || try == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(try) * 250 * time.Millisecond):
+		}
+	}
+}
+
+func postOnce(ctx context.Context, url string, headers map[string]string, data []byte) (again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(data))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	res, err := poster.Do(req)
+	if err != nil {
+		return true, err
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 512))
+	if res.StatusCode/100 == 2 {
+		return false, nil
+	}
+	again = res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
+	return again, fmt.Errorf("POST %s: %s: %s", url, res.Status, bytes.TrimSpace(text))
+}
