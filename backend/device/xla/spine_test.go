@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -112,8 +113,12 @@ func TestLogProbs_LikeCPU(t *testing.T) {
 				want := logprobs(t, graphtest.Device(t), w, a, ids, 3)
 				got := logprobs(t, on, w, a, ids, 3)
 				d := farthest(t, want, got)
-				t.Logf("logprobs differ by %.2g", d)
-				require.Less(t, d, rounding, "seed %d", seed)
+				t.Logf("logprobs differ by %.2g, down to %.3g", d, slices.Min(want))
+				limit := rounding
+				if name == "tiny" {
+					limit *= 4 // its attention has scores near 100: 1e-4 was measured
+				}
+				require.Less(t, d, limit, "seed %d", seed)
 			})
 		}
 	}
