@@ -21,7 +21,7 @@ import (
 
 const (
 	resumeSteps = 6
-	kills       = 20
+	kills       = 8
 	childDir    = "ART_TEST_TRAIN_IN" // set in the child of TestKill
 )
 

@@ -37,7 +37,7 @@ func TestRetrain_FromStored(t *testing.T) {
 		return trajectory, err
 	}, &art.GatherOptions{GroupSize: 8})
 	require.NoError(t, err)
-	cfg := &art.TrainConfig{LearningRate: 1e-3, MiniBatches: 4, Epochs: 2}
+	cfg := &art.TrainConfig{LearningRate: 1e-3, MiniBatches: 4}
 	_, err = first.Train(t.Context(), groups, cfg)
 	require.NoError(t, err)
 	require.NoError(t, b.Close())

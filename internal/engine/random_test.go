@@ -85,7 +85,7 @@ func (tr *traffic) keep(r Request, got *Result) {
 // cancelled requests, on engines with more requests than slots, one of which has too little cache for them, the
 // recorded logprobs are those of a scoring pass bit for bit, and no block is lost.
 func TestComplete_RandomRequests(t *testing.T) {
-	n := 1000
+	n := 500
 	if testing.Short() {
 		n = 120
 	}

@@ -2,6 +2,7 @@ package learning
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/goart-dev/art"
 )
 
+var games = flag.Bool("games", false, "measure tic-tac-toe and self-play too, which goes through all positions")
+
 // TestTasks: each task begins, makes a step, and is measured before and after it. What it learns takes longer: go run
 // ./internal/cmd/learning.
 func TestTasks(t *testing.T) {
@@ -19,6 +22,9 @@ func TestTasks(t *testing.T) {
 	}
 	for _, task := range Tasks() {
 		t.Run(task.Name, func(t *testing.T) {
+			if !*games && (task.Name == "tic-tac-toe" || task.Name == "self-play") {
+				t.Skip("takes seconds; give -games")
+			}
 			r, err := Run(t.Context(), task, Options{Dir: t.TempDir(), Seed: 1, Steps: 1})
 			if err != nil {
 				t.Fatal(err)

@@ -1,55 +1,115 @@
 package lint
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // TestReadme checks that the programs of the README and of the pages in docs compile and pass go vet, as a program
 // outside of this repository would: without its internal packages. A program that says what it prints prints that.
 func TestReadme(t *testing.T) {
+	found := documentedPrograms(t)
+	dir := outside(t, found)
+	goTool(t, dir, "vet", "./...")
+	bin, build := t.TempDir(), []string{}
+	for _, p := range found {
+		if _, ok := output(p.text); ok {
+			build = append(build, "./"+p.name)
+		}
+	}
+	goTool(t, dir, append([]string{"build", "-o", bin + string(filepath.Separator)}, build...)...)
+	for _, p := range found {
+		want, ok := output(p.text)
+		if !ok {
+			continue
+		}
+		command := exec.CommandContext(t.Context(), filepath.Join(bin, p.name))
+		command.Dir = root
+		got, err := command.CombinedOutput()
+		if err != nil || trimLines(string(got)) != want {
+			t.Errorf("%s: %v, prints\n%s\nwant\n%s", p.name, err, got, want)
+		}
+	}
+}
+
+// program is a whole program of a page.
+type program struct{ name, text string }
+
+// documentedPrograms returns the whole programs of README.md and docs.
+func documentedPrograms(t *testing.T) []program {
+	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	readme := filepath.Join(root, "README.md")
+	var found []program
 	for _, page := range append(pages, readme) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := programs(string(text))
-		if len(found) == 0 && page == readme {
+		texts := programs(string(text))
+		if len(texts) == 0 && page == readme {
 			t.Fatal("README.md has no Go block with a whole program (package main); a newcomer needs one")
 		}
-		for _, program := range found {
-			file := filepath.Join(t.TempDir(), "main.go")
-			if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			goTool(t, program, "vet", file)
-			if want, ok := output(program); ok {
-				if got := goTool(t, program, "run", file); trimLines(got) != want {
-					t.Errorf("prints\n%s\nwant\n%s\n%s", got, want, program)
-				}
-			}
+		for _, text := range texts {
+			name := fmt.Sprintf("%s-%d", strings.TrimSuffix(filepath.Base(page), ".md"), len(found))
+			found = append(found, program{name, text})
 		}
 	}
+	return found
 }
 
-// goTool runs the go command on a program, and returns what it prints.
-func goTool(t *testing.T, program string, args ...string) string {
+// outside writes the programs into a module of their own that uses this one, a folder each: so one go command checks
+// all of them.
+func outside(t *testing.T, found []program) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(mod), "module "+module, "module example.test/documents", 1)
+	text += fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", module, checkout)
+	files := map[string]string{"go.mod": text, "go.sum": string(sum)}
+	for _, p := range found {
+		files[filepath.Join(p.name, "main.go")] = p.text
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// goTool runs the go command in a folder.
+func goTool(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir = root
-	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, program)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", args[0], err, out)
 	}
-	return string(out)
 }
 
 // TestPrograms checks which blocks are programs.

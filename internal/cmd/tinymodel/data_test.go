@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -117,15 +118,7 @@ func TestStages_Size(t *testing.T) {
 // trained returns a tokenizer made as the model's is, of fewer chats, and its chat template.
 func trained(t *testing.T) (*tokenizer.Tokenizer, *chat.Template) {
 	t.Helper()
-	vocab, err := trainBPE(corpus(1, 3000), numMerges, pattern, specials)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := tokenizerConfig("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.New(vocab, config)
+	tok, err := trainOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +128,19 @@ func trained(t *testing.T) (*tokenizer.Tokenizer, *chat.Template) {
 	}
 	return tok, template
 }
+
+// trainOnce trains the tokenizer of trained, which takes a second.
+var trainOnce = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
+	vocab, err := trainBPE(corpus(1, 3000), numMerges, pattern, specials)
+	if err != nil {
+		return nil, err
+	}
+	config, err := tokenizerConfig("")
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.New(vocab, config)
+})
 
 // checkUniform is a chi-square test of counts that should be equal. The seeds are fixed, so a pass stays a pass; the
 // bound is four standard deviations above the mean.

@@ -118,7 +118,7 @@ func run(ctx context.Context, out string, seed uint64) error {
 		return err
 	}
 	return train(ctx, w, training{
-		template: template, file: filepath.Join(out, "training.gob"), stages: stages, seed: seed,
+		template: template, file: filepath.Join(out, "training.gob"), stages: stages, seed: seed, every: 200,
 		save: func() error { return save(out, w, vocab, tokConfig) },
 	})
 }

@@ -39,11 +39,12 @@ type training struct {
 	file     string // says how far the training is
 	stages   []stage
 	seed     uint64
+	every    int          // number of steps of a stage between two writes of file and weights
 	save     func() error // stores the weights
 }
 
-// train goes through the stages. The moments of AdamW go on from stage to stage. Every 200 steps it writes to a file
-// how far it is, and has the weights saved; it begins with what such a file has.
+// train goes through the stages. The moments of AdamW go on from stage to stage. Every so many steps it writes to a
+// file how far it is, and has the weights saved; it begins with what such a file has.
 func train(ctx context.Context, w *model.Weights, run training) error {
 	device, err := cpu.New(nil)
 	if err != nil {
@@ -73,7 +74,7 @@ func train(ctx context.Context, w *model.Weights, run training) error {
 				fmt.Printf("%-6s  step %4d of %d  nll %.4f  %v\n",
 					s.name, at.Step, s.steps, mean, time.Since(start).Round(time.Second))
 			}
-			if at.Step%200 == 0 {
+			if at.Step%run.every == 0 {
 				if err := errors.Join(at.save(run.file), at.copyTo(w), run.save()); err != nil {
 					return err
 				}

@@ -14,7 +14,7 @@ import (
 // stop.
 func TestTrain_Resumes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("some hundred updates")
+		t.Skip("some dozen updates")
 	}
 	tok, template := trained(t)
 	saved := func() error { return nil }
@@ -27,8 +27,8 @@ func TestTrain_Resumes(t *testing.T) {
 	}
 	run := func(w *model.Weights, file string, steps int) {
 		t.Helper()
-		parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"talk", talk, steps, 100, 64, 1e-3}}
-		if err := train(context.Background(), w, training{template, file, parts, 5, saved}); err != nil {
+		parts := []stage{{"copies", copyText, 20, 100, 64, 1e-3}, {"talk", talk, steps, 100, 64, 1e-3}}
+		if err := train(context.Background(), w, training{template, file, parts, 5, 20, saved}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,8 +36,8 @@ func TestTrain_Resumes(t *testing.T) {
 	run(whole, file, 3)
 
 	stopped, cancel := context.WithCancel(context.Background())
-	parts := []stage{{"copies", copyText, 200, 100, 64, 1e-3}, {"stop", stopping(cancel), 3, 100, 64, 1e-3}}
-	if err := train(stopped, begin(), training{template, file, parts, 5, saved}); err == nil {
+	parts := []stage{{"copies", copyText, 20, 100, 64, 1e-3}, {"stop", stopping(cancel), 3, 100, 64, 1e-3}}
+	if err := train(stopped, begin(), training{template, file, parts, 5, 20, saved}); err == nil {
 		t.Fatal("the training was not stopped")
 	}
 	resumed := begin()
