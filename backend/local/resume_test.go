@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,12 @@ const (
 	childDir    = "ART_TEST_TRAIN_IN" // set in the child of TestKill
 )
 
+// TestMain computes on one core unless GOMAXPROCS is set, as the race detector's stage does: go test runs as many
+// packages side by side as there are cores, where workers that wait for each other cost a third of the time.
 func TestMain(m *testing.M) {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := trainIn(context.Background(), dir, resumeSteps); err != nil {
 			fmt.Fprintln(os.Stderr, err)

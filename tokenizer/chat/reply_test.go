@@ -175,7 +175,7 @@ func TestPrompt_ExtendsTemplates(t *testing.T) {
 	for _, c := range replyCases {
 		template, rng := withTemplate(t, c.template, c.tokens...), seeded(t)
 		tools := []art.Tool{schema}
-		for range 40 {
+		for range 15 {
 			h := art.History{Messages: []art.Message{art.User("Hi")}}
 			for range 4 {
 				h.Add(sampled(t, template, &c, rng, h.Messages, tools), art.User(plainText(rng)))
