@@ -173,7 +173,6 @@ func committed(t *testing.T, root string) int {
 
 // The process survives: one change fails, and the same process tries again.
 func TestFault_OneErrorThenRetry(t *testing.T) {
-	t.Parallel()
 	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, once: true, err: syscall.EIO})
@@ -194,7 +193,6 @@ func TestFault_OneErrorThenRetry(t *testing.T) {
 
 // The disk stays full, and the process closes the run in good order.
 func TestFault_DiskStaysFull(t *testing.T) {
-	t.Parallel()
 	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, err: syscall.ENOSPC})
@@ -209,7 +207,6 @@ func TestFault_DiskStaysFull(t *testing.T) {
 
 // The disk is full for a while, which leaves what could not be cleaned up, and the same process tries again.
 func TestFault_DiskHeals(t *testing.T) {
-	t.Parallel()
 	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		f := &fault{at: at, err: syscall.ENOSPC}
@@ -237,7 +234,6 @@ var errKilled = errors.New("killed")
 
 // The process is killed: what it changed is there, and nothing more happens.
 func TestFault_Kill(t *testing.T) {
-	t.Parallel()
 	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		r, err := makeNext(root, &fault{at: at, err: errKilled})
@@ -249,7 +245,6 @@ func TestFault_Kill(t *testing.T) {
 
 // The machine stops: only what was fsynced is there.
 func TestFault_PowerLoss(t *testing.T) {
-	t.Parallel()
 	eachFault(t, func(t *testing.T, root string, at int) {
 		before := committed(t, root)
 		d := watch(t, root)

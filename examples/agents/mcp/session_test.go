@@ -135,15 +135,15 @@ func TestCall_InvalidUTF8(t *testing.T) {
 // A failure of the server is an error that names it, however the server is reached; what the server says is wrong with
 // a call is a result.
 func TestCall_Failures(t *testing.T) {
-	short := mcp.Options{CallTimeout: 500 * time.Millisecond}
+	short := mcp.Options{CallTimeout: 2 * time.Second}
 	begin := func(name string) func() *sdk.Server { return func() *sdk.Server { return odd(name) } }
 	for name, c := range map[string]struct {
 		server *mcp.Server
 		want   string // part of the error; empty: the call failed, and the session goes on
 	}{
-		"hangs":                {mcp.InProcess("hang", begin("hang"), &short), "no answer within 500ms"},
-		"command hangs":        {command(t, "hang", short), "no answer within 500ms"},
-		"hangs over HTTP":      {over(t, false, begin("hang"), &short), "no answer within 500ms"},
+		"hangs":                {mcp.InProcess("hang", begin("hang"), &short), "no answer within 2s"},
+		"command hangs":        {command(t, "hang", short), "no answer within 2s"},
+		"hangs over HTTP":      {over(t, false, begin("hang"), &short), "no answer within 2s"},
 		"crashes":              {command(t, "crash", mcp.Options{}), "out of cheese"},
 		"20 MB":                {command(t, "huge", mcp.Options{}), "tool poke"},
 		"20 MB over HTTP":      {over(t, false, begin("huge"), nil), "tool poke"},
