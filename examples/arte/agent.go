@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/arte/mailbox"
@@ -38,6 +39,9 @@ func answer(ctx context.Context, next policy, r *run) (*art.Trajectory, error) {
 	for r.end == working && r.turns < maxTurns {
 		r.turns++
 		reply, err := next(ctx, &t.History)
+		if errors.Is(err, art.ErrContextLength) {
+			break // as out of turns
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,8 @@
 // find one message at -level 1, also a request or a reply with the same words at -level 2, and a whole thread at
 // -level 3.
 //
-// The first step is supervised, on runs for questions of level 1: it teaches the tools. All others are reinforcement
-// learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues at the last step. -model
+// The first step is supervised, on runs that read any of the messages found: it teaches the tools and no skill. All
+// others are reinforcement learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues at the last step. -model
 // FOLDER, FILE.gguf or ORG/NAME trains another model than the built-in one.
 package main
 
@@ -162,14 +162,13 @@ func (e *experiment) answer(next policy) func(context.Context, mailbox.Question)
 	}
 }
 
-// demonstrate trains the model on runs of the oracle, whose questions are of level 1: they show how to use the tools,
-// and nothing of what is hard about the other levels. None is about a thread that is held out.
+// demonstrate trains the model on runs of the careless agent: they show how to use the tools, and not which of the
+// messages found is the right one. None is about a thread that is held out.
 func (e *experiment) demonstrate(ctx context.Context) error {
-	questions := mailbox.New(*messages, mailbox.Named, *seed).Train
-	questions = questions[:min(*demos, len(questions))]
+	questions := e.box.Train[:min(*demos, len(e.box.Train))]
 	shown, err := art.Gather(ctx, questions, func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-		return e.answer(oracle(q))(ctx, q)
-	}, nil)
+		return e.answer(careless(q, art.Rand(ctx)))(ctx, q)
+	}, &art.GatherOptions{Seed: *seed})
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,39 @@ func TestAnswer_Oracle(t *testing.T) {
 	}
 }
 
+// The careless agent makes no mistake but its choice: it is right as often as the source is the message it reads, and
+// otherwise says that it does not know.
+func TestAnswer_Careless(t *testing.T) {
+	e := mailOf(t, mailbox.Discussed)
+	g, err := art.Gather(t.Context(), e.box.Train[:300],
+		func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+			return e.answer(careless(q, art.Rand(ctx)))(ctx, q)
+		}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := art.Metrics(g)
+	if m["format"] != 1 || m["turns"] != 3 || m["right"] != m["read"] || m["right"] < 0.3 || m["right"] > 0.6 {
+		t.Errorf("metrics %v", m)
+	}
+	for _, r := range g.Trajectories {
+		if r.Reward < 0 {
+			t.Fatalf("reward %v of %v", r.Reward, r.Messages)
+		}
+	}
+}
+
+// A chat that no longer fits the context ends the run like running out of turns, and fails nothing.
+func TestAnswer_Context(t *testing.T) {
+	e := mailOf(t, mailbox.Named)
+	full := func(context.Context, *art.History) (art.Message, error) {
+		return art.Message{}, fmt.Errorf("complete: %w", art.ErrContextLength)
+	}
+	if r := work(t, e, full, e.box.Held[0]); r.Reward != bands[working]+0.1 || r.Metrics["format"] != 1 {
+		t.Errorf("reward %v, %v", r.Reward, r.Metrics)
+	}
+}
+
 // The agent of valid random calls is right about never.
 func TestAnswer_Chance(t *testing.T) {
 	e := mailOf(t, mailbox.Named)

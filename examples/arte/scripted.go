@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/arte/mailbox"
@@ -25,6 +26,29 @@ func oracle(q mailbox.Question) policy {
 			return called(len(h.Messages), "read", "id", q.Source), nil
 		}
 		return called(len(h.Messages), "answer", "number", q.Answer, "id", q.Source), nil
+	}
+}
+
+// careless is how the tools are used, without the skill: of the messages found it reads any, each as likely as the
+// others, and it answers what that message says, or that it doesn't know.
+func careless(q mailbox.Question, rng *rand.Rand) policy {
+	return func(_ context.Context, h *art.History) (art.Message, error) {
+		var m struct{ ID, Text string }
+		last := h.Messages[len(h.Messages)-1].Content
+		switch len(h.Messages) {
+		case 2:
+			return called(2, "search", "query", q.Keywords), nil
+		case 4:
+			hits := strings.Split(last, "\n")
+			err := json.Unmarshal([]byte(hits[rng.IntN(len(hits))]), &m)
+			return called(4, "read", "id", m.ID), err
+		}
+		err := json.Unmarshal([]byte(last), &m)
+		number := dontKnow
+		if _, says, ok := strings.Cut(m.Text, " is "); ok {
+			number = strings.TrimSuffix(says, ".")
+		}
+		return called(6, "answer", "number", number, "id", m.ID), err
 	}
 }
 

@@ -33,6 +33,17 @@ func TestNew_Size(t *testing.T) {
 	}
 }
 
+// A word that were both would make a thread whose words other threads have too.
+func TestWords_Distinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range slices.Concat(people, projects, items, months) {
+		if seen[w] {
+			t.Errorf("%q is there twice", w)
+		}
+		seen[w] = true
+	}
+}
+
 // The level says which questions there are and changes nothing else.
 func TestNew_LevelsShareMail(t *testing.T) {
 	for _, level := range levels {

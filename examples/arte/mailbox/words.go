@@ -8,7 +8,7 @@ var (
 
 	projects = strings.Fields(`
 		river garden castle mirror silver candle bridge tiger planet cotton market forest island copper pepper tunnel
-		window basket violin desert rocket ladder carpet orange harbor marble winter engine camera button ticket timber
+		window basket violin desert rocket ladder carpet orange harbor marble winter engine camera button bottle timber
 		pocket needle saddle barrel cherry walnut ginger velvet meadow canyon falcon beaver badger turtle salmon spider
 		anchor lantern hammer shovel pencil folder drawer helmet jacket pillow kettle teapot hazel cedar maple willow`)
 
