@@ -46,7 +46,7 @@ type settings struct {
 	turns, result, context    int
 	reply                     int
 	level, concurrency        int
-	rate, goal                float64
+	rate, goal, temperature   float64
 	patience                  int
 	text, short               bool
 }
@@ -60,7 +60,7 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.IntVar(&s.batch, "batch", 8, "scenarios of a step")
 	f.IntVar(&s.group, "group", 16, "rollouts of a scenario")
 	f.IntVar(&s.count, "measure", 150, "scenarios to validate with, at most")
-	f.Float64Var(&s.rate, "rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	f.Float64Var(&s.rate, "rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
 	f.IntVar(&s.every, "every", 10, "steps between validations")
 	f.IntVar(&s.level, "level", 1, "difficulty of the scenarios of orders and calendar: 1 or 2 calls")
 	f.IntVar(&s.scenarios, "scenarios", 24, "scenarios to generate for other servers")
@@ -78,6 +78,8 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.IntVar(&s.reply, "reply", 64, "tokens of a reply")
 	f.IntVar(&s.context, "context", 2048, "tokens of a rollout")
 	f.IntVar(&s.concurrency, "concurrency", 64, "rollouts, and sessions, at once")
+	f.Float64Var(&s.temperature, "temperature", 1,
+		"of rollouts; above 1 they differ more, so that a model that is sure of what is wrong finds what is right")
 	f.BoolVar(&s.text, "text", true, "a reply without a call ends the task as its answer; else only complete_task does")
 	f.BoolVar(&s.short, "short", false, "10 steps; fail unless the validation is better after them")
 }
@@ -166,7 +168,7 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,
 		Goal: agents.Goal{Value: s.goal, Patience: s.patience}, ConfigOf: agents.ConfigOf(s.rate), Logger: logger,
-		Events: terminal.New(&terminal.Options{Quiet: true}), Chat: art.ChatOptions{MaxTokens: &s.reply},
+		Events: terminal.New(&terminal.Options{Quiet: true}), Chat: art.ChatOptions{MaxTokens: &s.reply, Temperature: &s.temperature},
 	}
 	if t.Train, t.Val, err = s.tasks(ctx, m, about, domain, logger); err != nil {
 		return nil, err

@@ -89,6 +89,20 @@ func (w *orders) Equal(other World) bool {
 	return ok && slices.Equal(w.list, o.list)
 }
 
+// How people ask. The built-in model understands some of it always, some at times and some never, so that it has
+// something to learn.
+var (
+	statusForms = []string{
+		"Order status of %s.", "Order status, %s.", "The order status of %s?", "I want the order status of %s.",
+		"What is the order status of %s?",
+	}
+	findForms = []string{
+		"Find the order of %s.", "Find the order from %s.", "Find the customer %s.", "Which order is of %s?",
+	}
+	cancelForms = []string{"Cancel order %s.", "Order %s must be cancelled."}
+	moveForms   = []string{"Move order %s to %s.", "Move %s to %s.", "Move order %s from here to %s."}
+)
+
 // orderScenarios asks everything about each order. Every third order is for validation.
 func orderScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
 	for i, o := range newOrders(seed).list {
@@ -100,11 +114,12 @@ func orderScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
 		status := mcp.Call{Tool: "order_status", Args: map[string]string{"order": o.id}}
 		cancel := mcp.Call{Tool: "cancel_order", Args: map[string]string{"order": o.id}}
 		move := mcp.Call{Tool: "move_order", Args: map[string]string{"order": o.id, "city": city}}
+		ask := func(forms []string, args ...any) string { return fmt.Sprintf(forms[rng.IntN(len(forms))], args...) }
 		list := []mcp.Scenario{
-			scenario(1, "What is the order status of "+o.id+"?", o.status, status),
-			scenario(1, "Find the order of "+o.customer+".", o.id, find),
-			scenario(1, "Cancel order "+o.id+".", "", cancel),
-			scenario(1, "Move order "+o.id+" to "+city+".", "", move),
+			scenario(1, ask(statusForms, o.id), o.status, status),
+			scenario(1, ask(findForms, o.customer), o.id, find),
+			scenario(1, ask(cancelForms, o.id), "", cancel),
+			scenario(1, ask(moveForms, o.id, city), "", move),
 			scenario(2, "Find the order of "+o.customer+" and cancel it.", "", find, cancel),
 			scenario(2, "Find the order of "+o.customer+". What is its order status?", o.status, find, status),
 		}
