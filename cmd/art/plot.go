@@ -87,7 +87,8 @@ func (p *plotter) run(args []string, stdout, _ io.Writer) error {
 // curves draws each metric of each run.
 func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
 	chart := &plot.Chart{Title: p.title, Y: p.y, Percent: p.percent}
-	for _, name := range names {
+	short := shortNames(names)
+	for i, name := range names {
 		r, _, err := findRun(name)
 		if err != nil {
 			return nil, err
@@ -103,8 +104,10 @@ func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
 			}
 			series := plot.Series{Name: key, Points: points, Smooth: strings.HasPrefix(key, "train/") ||
 				strings.HasPrefix(key, "loss/")}
-			if len(names) > 1 {
-				series.Name = name + " " + key
+			if len(keys) == 1 && len(names) > 1 {
+				series.Name = short[i]
+			} else if len(names) > 1 {
+				series.Name = short[i] + " " + key
 			}
 			chart.Series = append(chart.Series, series)
 		}
@@ -114,6 +117,19 @@ func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
 			p.metrics)
 	}
 	return chart, nil
+}
+
+// shortNames are what a legend calls runs: the last part of each name, or of the folder it is, unless two have the same.
+func shortNames(names []string) []string {
+	short, seen := make([]string, len(names)), map[string]bool{}
+	for i, name := range names {
+		short[i] = filepath.Base(strings.TrimPrefix(name, runPrefix))
+		if seen[short[i]] {
+			return names
+		}
+		seen[short[i]] = true
+	}
+	return short
 }
 
 // points are the values of a metric, those of a reward with their confidence intervals.
@@ -139,7 +155,8 @@ func (p *plotter) points(r *rundir.Run, rows []art.HistoryRow, key string) ([]pl
 // compare draws a bar for each metric of each run.
 func (p *plotter) compare(names, keys []string) (plot.Drawing, error) {
 	bars := &plot.Bars{Title: p.title, Y: p.y, Percent: p.percent}
-	for _, name := range names {
+	short := shortNames(names)
+	for i, name := range names {
 		r, step, err := findRun(name)
 		if err != nil {
 			return nil, err
@@ -158,7 +175,8 @@ func (p *plotter) compare(names, keys []string) (plot.Drawing, error) {
 				continue
 			}
 			last := points[len(points)-1]
-			label := fmt.Sprintf("%s, step %d", strings.TrimPrefix(name, runPrefix), last.Step)
+			run, _, _ := strings.Cut(short[i], "@")
+			label := fmt.Sprintf("%s, step %d", strings.TrimPrefix(run, runPrefix), last.Step)
 			if len(keys) > 1 {
 				label += ", " + key
 			}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,18 @@ func TestShow(t *testing.T) {
 	wantFailure(t, "show player --group 7", "has 2 groups")
 }
 
+// A legend has no folders, unless runs could be mistaken for each other.
+func TestShortNames(t *testing.T) {
+	got := shortNames([]string{"runs/games/models/one", "run:games/two@3"})
+	if want := []string{"one", "two@3"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	same := []string{"a/player", "b/player"}
+	if got := shortNames(same); !slices.Equal(got, same) {
+		t.Errorf("%q, want %q", got, same)
+	}
+}
+
 func TestPlot(t *testing.T) {
 	trainedRun(t)
 	dir := t.TempDir()
@@ -143,7 +156,7 @@ func TestPlot(t *testing.T) {
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "c.svg"))
 	if err != nil || !strings.Contains(string(content), "player, step 2") ||
-		!strings.Contains(string(content), "player@0, step 0") {
+		!strings.Contains(string(content), "player, step 0") {
 		t.Errorf("%v in %s", err, content)
 	}
 	content, err = os.ReadFile(filepath.Join(dir, "d.svg"))

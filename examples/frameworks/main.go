@@ -53,7 +53,7 @@ func (s *settings) define(f *flag.FlagSet) {
 	f.IntVar(&s.group, "group", 8, "rollouts of a scenario")
 	f.IntVar(&s.every, "every", 10, "steps between validations")
 	f.IntVar(&s.count, "measure", 240, "scenarios of the comparison with the untrained model, at most")
-	f.Float64Var(&s.rate, "rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	f.Float64Var(&s.rate, "rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
 	f.Float64Var(&s.faults.Busy, "busy", 0.2, "share of the calls of tools that are told to try again")
 	f.Float64Var(&s.faults.Down, "down", 0, "share of the calls of tools that fail; most frameworks end the run then")
 	f.IntVar(&s.context, "context", 2048, "tokens of a rollout")
