@@ -34,7 +34,7 @@ var (
 	batch    = flag.Int("batch", 8, "questions of a step")
 	group    = flag.Int("group", 16, "runs of a group, which answer the same question")
 	count    = flag.Int("measure", 200, "held-out questions of a measurement")
-	rate     = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	rate     = flag.Float64("rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
 	level    = flag.Int("level", mailbox.Discussed, "difficulty of the questions, 1 to 3")
 	messages = flag.Int("messages", 6000, "messages in the mailbox, at least")
 	demos    = flag.Int("demos", 600, "runs to learn the tools from, in a first step that is supervised; 0 is none")
