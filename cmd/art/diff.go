@@ -31,6 +31,7 @@ run:NAME@best. Replies are greedy unless --temperature is set; the seeds are the
 
 // flags defines those of verbs that answer scenarios.
 func (o *playerOptions) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.toolFormat, "tool-format", "", toolFormatUsage)
 	flags.Float64Var(&o.temperature, "temperature", 0, "0 is greedy")
 	flags.IntVar(&o.maxTokens, "max-tokens", 256, "most `tokens` of a reply; 0 is the rest of the context")
 	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0 is that of the model, if it fits into memory")

@@ -81,6 +81,7 @@ type playerOptions struct {
 	temperature float64
 	seed        uint64
 	context     int
+	toolFormat  string
 	sampled     bool // replies have samples
 }
 
@@ -102,7 +103,8 @@ func openPlayer(ctx context.Context, name string, o playerOptions, progress io.W
 	if p.backend, err = local.Open(ctx, &local.Options{Dir: p.dir, Progress: progress, Context: o.context}); err != nil {
 		return p, err
 	}
-	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == "" && !o.sampled}
+	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == "" && !o.sampled,
+		ToolFormat: o.toolFormat}
 	if o.maxTokens > 0 {
 		opts.Chat.MaxTokens = &o.maxTokens
 	}

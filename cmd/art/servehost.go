@@ -139,7 +139,7 @@ func (h *host) writeGroups() error {
 // load registers the models, admits requests, and returns the names.
 func (h *host) load(ctx context.Context, list []servedModel, o *serveOptions) (names []string, err error) {
 	for _, s := range list {
-		opts := &art.ModelOptions{Base: s.source.path, Adapter: s.source.adapter}
+		opts := &art.ModelOptions{Base: s.source.path, Adapter: s.source.adapter, ToolFormat: o.toolFormat}
 		opts.Frozen = s.source.adapter == "" && !o.logprobs && h.rollouts == nil
 		if err := art.NewModel(s.name, opts).Register(ctx, h.backend); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)

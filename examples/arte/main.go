@@ -29,6 +29,7 @@ import (
 
 var (
 	base     = flag.String("model", "tiny", "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
+	format   = flag.String("tool-format", "", "format of tools for a model whose template has none, such as hermes")
 	seed     = flag.Uint64("seed", 1, "seed of the run and of the mail")
 	steps    = flag.Int("steps", 60, "training steps")
 	batch    = flag.Int("batch", 8, "questions of a step")
@@ -104,7 +105,7 @@ func open(ctx context.Context) (*experiment, error) {
 	e.model = art.NewModel(run, &art.ModelOptions{
 		Events:  line,
 		Project: "arte", Base: *base, Seed: *seed, LoRA: art.LoRA{Rank: 32},
-		Chat:      art.ChatOptions{MaxTokens: new(64)},
+		Chat: art.ChatOptions{MaxTokens: new(64)}, ToolFormat: *format,
 		Retention: &art.Retention{Newest: 1, Best: "val/reward"},
 	})
 	var err error

@@ -34,6 +34,7 @@ type Example struct {
 // settings are the flags.
 type settings struct {
 	base, dir           string
+	toolFormat          string
 	seed                uint64
 	steps, batch, group int
 	every, count        int
@@ -46,6 +47,7 @@ type settings struct {
 
 func (s *settings) define(f *flag.FlagSet) {
 	f.StringVar(&s.base, "model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
+	f.StringVar(&s.toolFormat, "tool-format", "", "format of tools for a model whose template has none, such as hermes")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, and of the shop's data")
 	f.StringVar(&s.dir, "dir", ".art", "where runs are stored")
 	f.IntVar(&s.steps, "steps", 40, "training steps")
@@ -114,10 +116,10 @@ func (s *settings) training(ctx context.Context, e *Example, b art.Backend) (
 	base := strings.TrimSuffix(filepath.Base(s.base), ".gguf")
 	model := art.NewModel(fmt.Sprintf("%s-%s-%d", e.Name, base, s.seed), &art.ModelOptions{
 		Project: "frameworks", Base: s.base, Seed: s.seed, LoRA: art.LoRA{Rank: 32},
-		Retention: &art.Retention{Newest: 1, Best: "val/score"},
+		Retention: &art.Retention{Newest: 1, Best: "val/score"}, ToolFormat: s.toolFormat,
 	})
 	untrained = art.NewModel("untrained-"+base, &art.ModelOptions{
-		Project: "frameworks", Base: s.base, Seed: s.seed, Frozen: true,
+		Project: "frameworks", Base: s.base, Seed: s.seed, Frozen: true, ToolFormat: s.toolFormat,
 	})
 	for _, m := range []*art.Model{model, untrained} {
 		if err := m.Register(ctx, b); err != nil {

@@ -37,6 +37,7 @@ import (
 // settings are the flags.
 type settings struct {
 	server, base, dir         string
+	toolFormat                string
 	generator, judge, control string
 	teacher                   string
 	demos                     int
@@ -54,6 +55,7 @@ type settings struct {
 func (s *settings) define(f *flag.FlagSet) {
 	f.StringVar(&s.server, "server", "orders", "orders, calendar, the URL of an MCP server, or a command that starts one")
 	f.StringVar(&s.base, "model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
+	f.StringVar(&s.toolFormat, "tool-format", "", "format of tools for a model whose template has none, such as hermes")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, and of the data of orders and calendar")
 	f.StringVar(&s.dir, "dir", ".art", "where runs are stored")
 	f.IntVar(&s.steps, "steps", 60, "training steps")

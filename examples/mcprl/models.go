@@ -48,7 +48,8 @@ func (m *models) trained(ctx context.Context) (*art.Model, error) {
 	}
 	model := art.NewModel(m.name(), &art.ModelOptions{
 		Project: "mcprl", Base: m.settings.base, Seed: m.seed, LoRA: art.LoRA{Rank: 32},
-		Retention: &art.Retention{Newest: 1, Best: "val/score"},
+		ToolFormat: m.toolFormat,
+		Retention:  &art.Retention{Newest: 1, Best: "val/score"},
 	})
 	return model, model.Register(ctx, b)
 }
@@ -107,7 +108,7 @@ func (m *models) untrained(ctx context.Context) (*art.Model, error) {
 		return nil, err
 	}
 	m.base = art.NewModel("untrained-"+folderName(filepath.Base(m.settings.base)), &art.ModelOptions{
-		Project: "mcprl", Base: m.settings.base, Frozen: true, Seed: m.seed,
+		Project: "mcprl", Base: m.settings.base, Frozen: true, Seed: m.seed, ToolFormat: m.toolFormat,
 	})
 	return m.base, m.base.Register(ctx, b)
 }
