@@ -56,7 +56,8 @@ type remote struct {
 // an [art.ErrUnsupported], and so is Retention: delete checkpoints at the service. The service chooses alpha itself.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Frozen || opts.Full || !client.Plain(opts.LoRA) {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Frozen || opts.Full ||
+		!client.Plain(opts.LoRA) {
 		return 0, &art.Error{
 			Op: "register", Err: fmt.Errorf(
 				"%w: Adapter, Fork, Full, ToolFormat, Frozen, or what LoRA has beyond Rank and Alpha", art.ErrUnsupported),

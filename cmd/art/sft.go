@@ -22,8 +22,8 @@ Trains an adapter on what the assistant says in the examples of one or more JSON
 format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line; .gz is read too.
 
 Each step of the run takes --size examples. Stop it at any time: run again, it goes on behind the
-last step, with the rates that it would have had. The run is a run like any other: continue it by reinforcement learning with the same
-name.
+last step, with the rates that it would have had. The run is a run like any other: continue it by
+reinforcement learning with the same name.
 ` + trainedHelp + ` With --keep only the newest
 steps stay on the disk.`,
 		define: func(flags *flag.FlagSet) action {
@@ -67,7 +67,8 @@ type sftVerb struct {
 
 func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 || s.maxSteps < 0 {
-		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle and --max-steps of 0 or more")
+		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle and --max-steps of 0 or " +
+			"more")
 	}
 	if err := s.setSchedule(); err != nil {
 		return err
