@@ -40,7 +40,7 @@ func TestWait(t *testing.T) {
 	}
 	for failures, longest := range []time.Duration{0: time.Second / 2, 1: time.Second, 4: 8 * time.Second,
 		5: 10 * time.Second, 99: 10 * time.Second} {
-		if got := Wait(failures, 0); longest > 0 && !(got <= longest && got > longest*3/4-1) {
+		if got := Wait(failures, 0); longest > 0 && (got > longest || got < longest*3/4) {
 			t.Errorf("the wait after %d failures is %v, want at most %v and a quarter less", failures, got, longest)
 		}
 	}
