@@ -269,6 +269,9 @@ type SFTConfig struct {
 	Decay *float64
 	// Schedule is the shape of the decay. Default [ScheduleLinear].
 	Schedule Schedule
+	// Part is what this call is of a training of several calls: Warmup, Decay and Schedule are then of the whole. The zero
+	// value is all of it.
+	Part SchedulePart `json:",omitzero"`
 	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
 	// WeightDecay is AdamW's, decoupled. Default 0.
@@ -278,6 +281,9 @@ type SFTConfig struct {
 	// Progress is called after each optimizer step. May be nil.
 	Progress func(TrainProgress) `json:"-"`
 }
+
+// SchedulePart is a part of a training, in fractions of its length: 0 <= From < To <= 1.
+type SchedulePart struct{ From, To float64 }
 
 const configHint = "zero values are the defaults: leave out what need not change"
 
@@ -404,11 +410,27 @@ func (c *SFTConfig) Validate() error {
 	p.check(c.Warmup >= 0 && c.Warmup <= 1, "warmup is %v, want 0 <= warmup <= 1", c.Warmup)
 	p.check(c.Decay == nil || *c.Decay >= 0 && *c.Decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(c.Decay))
 	checkSchedule(&p, c.Schedule)
+	p.check(c.Part == SchedulePart{} || c.Part.From >= 0 && c.Part.From < c.Part.To && c.Part.To <= 1,
+		"part is from %v to %v, want 0 <= from < to <= 1", c.Part.From, c.Part.To)
 	checkName(&p, "turns", c.Turns, TurnsAll, TurnsLast)
 	p.check(!slices.Contains(c.Validation, nil), "a trajectory of Validation is nil")
 	p.check(finite(c.MaxGradNorm), "max grad norm is %v, want a finite number", c.MaxGradNorm)
 	p.notNegative("weight decay", &c.WeightDecay)
 	return p.err("train sft", configHint)
+}
+
+// Rates returns the learning rate of each optimizer step, from 0, of a call that makes so many: that of a
+// [RateSchedule], in which step k of n of a Part is at From + (To - From)·(k+1)/n of the whole. Backends call it.
+func (c *SFTConfig) Rates(steps int) func(step int) float64 {
+	c = c.WithDefaults()
+	s := RateSchedule{Rate: c.LearningRate, Steps: steps, Warmup: c.Warmup, Decay: *c.Decay, Shape: c.Schedule}
+	if c.Part == (SchedulePart{}) {
+		return s.At
+	}
+	s.Steps = 1
+	return func(step int) float64 {
+		return s.at(c.Part.From + (c.Part.To-c.Part.From)*float64(step+1)/float64(steps))
+	}
 }
 
 // deref returns *p, or the zero value of a nil p.
@@ -447,8 +469,11 @@ type RateSchedule struct {
 //	Rate·(1 + (Decay - 1)·f)                otherwise, with x = (n - w) / (Steps - w)
 //	f = x                                   linear
 //	f = (1 - cos(π·x)) / 2                  cosine
-func (s RateSchedule) At(step int) float64 {
-	n, warmup := float64(min(step+1, s.Steps)), s.Warmup*float64(s.Steps)
+func (s RateSchedule) At(step int) float64 { return s.at(float64(min(step+1, s.Steps))) }
+
+// at returns the rate after n steps, which may be a fraction.
+func (s RateSchedule) at(n float64) float64 {
+	warmup := s.Warmup * float64(s.Steps)
 	if n < warmup {
 		return s.Rate * (n / warmup)
 	}

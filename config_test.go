@@ -160,13 +160,13 @@ func TestSFTConfig_Validate(t *testing.T) {
 	nan := math.NaN()
 	bad := &art.SFTConfig{
 		LearningRate: nan, BatchSize: -1, Epochs: -2, Warmup: 1.5, Decay: &nan, MaxGradNorm: math.Inf(-1), WeightDecay: -3,
-		Turns: "first", Validation: []*art.Trajectory{nil},
+		Turns: "first", Validation: []*art.Trajectory{nil}, Part: art.SchedulePart{From: 0.5, To: 0.5},
 	}
 	wantErr(t, bad.Validate(), art.ErrInvalid, `unknown turns "first"`, "a trajectory of Validation is nil",
 		"learning rate is NaN", "batch size is -1", "epochs is -2", "warmup is 1.5",
-		"decay is NaN",
+		"decay is NaN", "part is from 0.5 to 0.5",
 		"max grad norm is -Inf", "weight decay is -3")
-	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}} {
+	for _, good := range []*art.SFTConfig{nil, {}, {Warmup: 1, Decay: ptr(0.0)}, {Part: art.SchedulePart{To: 1}}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}

@@ -27,6 +27,24 @@ func TestRateSchedule_At(t *testing.T) {
 	}
 }
 
+// TestSFTConfig_Rates: three calls of four optimizer steps, each of them a part, have the rates of one call of twelve.
+func TestSFTConfig_Rates(t *testing.T) {
+	for _, shape := range []art.Schedule{art.ScheduleLinear, art.ScheduleCosine} {
+		cfg := art.SFTConfig{LearningRate: 2, Warmup: 0.5, Decay: ptr(0.1), Schedule: shape}
+		whole := cfg.Rates(12)
+		for step := range 12 {
+			part := cfg
+			part.Part = art.SchedulePart{From: float64(step/4) / 3, To: float64(step/4+1) / 3}
+			if got, want := part.Rates(4)(step%4), whole(step); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%s: the rate of step %d is %v, want %v", shape, step, got, want)
+			}
+		}
+		if got := whole(11); math.Abs(got-0.2) > 1e-12 {
+			t.Errorf("%s: the last rate is %v, want 0.2", shape, got)
+		}
+	}
+}
+
 // TestRewardStdMultiplier: a line from 0.4 at step 0 to 0.1 at step 3, whose rows come in any order.
 func TestRewardStdMultiplier(t *testing.T) {
 	row := func(step int, std float64) art.HistoryRow {

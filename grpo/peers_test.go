@@ -149,7 +149,7 @@ func TestAdvantages_MatchPeers(t *testing.T) {
 			}
 			for i := range got {
 				if c.std {
-					std, n := popStd(golden.Rewards[lo:hi]), float64(hi-lo)
+					std, n := credit.BatchStd(golden.Rewards[lo:hi]), float64(hi-lo)
 					got[i] *= (std + credit.StdEpsilon) / (std*math.Sqrt(n/(n-1)) + credit.StdEpsilon)
 				}
 				require.InDelta(t, want[lo+i], got[i], 1e-6, "%s, reward %v", name, golden.Rewards[lo+i])
@@ -159,15 +159,4 @@ func TestAdvantages_MatchPeers(t *testing.T) {
 		}
 		require.Equal(t, len(golden.Rewards), compared)
 	}
-}
-
-// popStd is the population standard deviation, by its other formula.
-func popStd(x []float64) float64 {
-	var sum, squares float64
-	for _, v := range x {
-		sum += v
-		squares += v * v
-	}
-	n := float64(len(x))
-	return math.Sqrt(squares/n - sum/n*sum/n)
 }

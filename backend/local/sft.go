@@ -109,13 +109,10 @@ func (e *entry) validate(
 // sftRun translates a configuration with defaults filled in.
 func sftRun(cfg *art.SFTConfig, n int) trainer.Run {
 	batches := (n-1)/cfg.BatchSize + 1 // rounded up; n + BatchSize could overflow
-	schedule := art.RateSchedule{
-		Rate: cfg.LearningRate, Steps: batches * cfg.Epochs, Warmup: cfg.Warmup, Decay: *cfg.Decay, Shape: cfg.Schedule,
-	}
 	return trainer.Run{
 		Loss:      grpo.SupervisedLoss{},
 		Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay, MaxGradNorm: cfg.MaxGradNorm},
-		Rate:      schedule.At,
+		Rate:      cfg.Rates(batches * cfg.Epochs),
 		Epochs:    cfg.Epochs, MiniBatches: batches, Seed: cfg.Seed,
 	}
 }

@@ -77,14 +77,11 @@ func nothing(op string, n int, what string, set *trainset.Set) error {
 // supervisedLearning translates a configuration with defaults filled in, for n histories or pairs.
 func supervisedLearning(cfg *art.SFTConfig, n int) *learning {
 	batches := (n-1)/cfg.BatchSize + 1
-	schedule := art.RateSchedule{
-		Rate: cfg.LearningRate, Steps: batches * cfg.Epochs, Warmup: cfg.Warmup, Decay: *cfg.Decay, Shape: cfg.Schedule,
-	}
 	return &learning{
 		op: "train sft", together: 1, epochs: cfg.Epochs, miniBatches: batches, seed: cfg.Seed, loss: art.LossCrossEntropy,
 		adam: art.AdamW{LearningRate: cfg.LearningRate, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay,
 			GradClipNorm: max(cfg.MaxGradNorm, 0)},
-		rate: schedule.At, progress: cfg.Progress,
+		rate: cfg.Rates(batches * cfg.Epochs), progress: cfg.Progress,
 	}
 }
 

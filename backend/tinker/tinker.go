@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/client"
 )
 
 // ErrService is returned when a service fails, or answers what cannot be used.
@@ -123,11 +124,8 @@ func (b *Backend) complete() (err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	b.address, err = url.Parse(o.BaseURL)
-	switch {
-	case err != nil || b.address.Host == "" || b.address.Scheme != "http" && b.address.Scheme != "https":
-		err = fmt.Errorf("%w: BaseURL is no address of a service", art.ErrInvalid)
-	case o.Tokenizer == "":
+	b.address, err = client.Address(o.BaseURL)
+	if err == nil && o.Tokenizer == "" {
 		err = fmt.Errorf("%w: Tokenizer is empty", art.ErrInvalid)
 	}
 	if err != nil {

@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mrand "math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/client"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -153,19 +152,19 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 		if err == nil {
 			return a, nil
 		}
-		wait := b.wait(attempt, a)
+		pause := wait(attempt, a)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if b.life.Err() != nil {
 			return nil, &art.Error{Op: path, Err: art.ErrClosed}
 		}
-		if !retried(status) || time.Since(began)+wait > b.opts.RetryTime {
+		if !retried(status) || time.Since(began)+pause > b.opts.RetryTime {
 			return nil, b.broken(strings.TrimPrefix(path, protoPath), err)
 		}
-		b.opts.Logger.Debug("request is sent again", "path", path, "error", err, "wait", wait)
+		b.opts.Logger.Debug("request is sent again", "path", path, "error", err, "wait", pause)
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-b.life.Done():
@@ -173,15 +172,12 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 	}
 }
 
-// wait is the time before the next attempt: what the service asks for, or a random one that grows.
-func (b *Backend) wait(attempt int, a *answer) time.Duration {
-	if a != nil {
-		if s, err := strconv.ParseFloat(a.header.Get("Retry-After"), 64); err == nil && s > 0 && s <= 60 {
-			return time.Duration(s * float64(time.Second))
-		}
+// wait is the time before the next attempt, after an answer or without one.
+func wait(attempt int, a *answer) time.Duration {
+	if a == nil {
+		return client.Wait(attempt, 0)
 	}
-	longest := min(10*time.Second, time.Duration(float64(time.Second)/2*float64(int(1)<<min(attempt, 5))))
-	return longest - mrand.N(longest/4)
+	return client.Wait(attempt, client.RetryAfter(a.header))
 }
 
 // post sends JSON and reads JSON.
@@ -241,7 +237,7 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 			return nil, b.broken(op, err)
 		}
 		select {
-		case <-time.After(b.wait(attempt, a)):
+		case <-time.After(wait(attempt, a)):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/client"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
@@ -64,7 +65,7 @@ func (e *entry) write(step int) func(dir string) error {
 // [art.ErrUnsupported].
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	opts := m.Options()
-	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Full || !plain(opts.LoRA) {
+	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Full || !client.Plain(opts.LoRA) {
 		return 0, &art.Error{
 			Op: "register", Err: fmt.Errorf(
 				"%w: Adapter, Fork, Full, ToolFormat, or what LoRA has beyond Rank and Alpha", art.ErrUnsupported),
@@ -87,12 +88,6 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, errors.Join(err, run.Close())
 	}
 	return step, nil
-}
-
-// plain reports whether an adapter has nothing that the protocol cannot say: a choice of layers, ranks and alphas of
-// single layers, rsLoRA and DoRA.
-func plain(l art.LoRA) bool {
-	return len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA
 }
 
 // add registers an entry.

@@ -88,11 +88,11 @@ func (b *Backend) TrainSFT(
 	const op = "train SFT"
 	c := cfg.WithDefaults()
 	d := (*art.SFTConfig)(nil).WithDefaults()
-	if c.Epochs != 1 || c.Warmup != 0 || *c.Decay != 1 || c.Schedule != d.Schedule || c.MaxGradNorm != d.MaxGradNorm ||
-		c.WeightDecay != 0 || c.Seed != 0 || len(c.Validation) > 0 {
+	if c.Epochs != 1 || c.Warmup != 0 || *c.Decay != 1 || c.Schedule != d.Schedule || c.Part != d.Part ||
+		c.MaxGradNorm != d.MaxGradNorm || c.WeightDecay != 0 || c.Seed != 0 || len(c.Validation) > 0 {
 		return nil, &art.Error{
 			Op: op, Hint: "leave them out of SFTConfig; repeat the call for more epochs",
-			Err: fmt.Errorf("%w: Epochs, Warmup, Decay, Schedule, MaxGradNorm, WeightDecay, Seed or Validation",
+			Err: fmt.Errorf("%w: Epochs, Warmup, Decay, Schedule, Part, MaxGradNorm, WeightDecay, Seed or Validation",
 				art.ErrUnsupported),
 		}
 	}

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mrand "math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/client"
 )
 
 const (
@@ -108,11 +107,7 @@ func (b *Backend) send(ctx context.Context, method, path string, body []byte) ([
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode >= 300 {
-		e := &statusError{status: resp.StatusCode, text: message(data)}
-		if s, bad := strconv.ParseFloat(resp.Header.Get("Retry-After"), 64); bad == nil && s > 0 && s <= 60 {
-			e.wait = time.Duration(s * float64(time.Second))
-		}
-		return nil, e
+		return nil, &statusError{resp.StatusCode, client.RetryAfter(resp.Header), message(data)}
 	}
 	return data, err
 }
@@ -139,14 +134,13 @@ func retried(err error) bool {
 		e.status >= 500
 }
 
-// pause is the time before the next attempt: what the service asks for, or a random one that grows.
+// pause is the time before the next attempt.
 func pause(attempt int, err error) time.Duration {
 	var e *statusError
-	if errors.As(err, &e) && e.wait > 0 {
-		return e.wait
+	if errors.As(err, &e) {
+		return client.Wait(attempt, e.wait)
 	}
-	longest := min(10*time.Second, time.Second/2<<min(attempt, 5))
-	return longest - mrand.N(longest/4)
+	return client.Wait(attempt, 0)
 }
 
 // hints say what to do about a status.

@@ -22,11 +22,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/client"
 )
 
 // ErrService is returned when the service fails, or answers what cannot be used.
@@ -111,10 +111,9 @@ func (b *Backend) complete() (err error) {
 	if o.PutDataset == nil {
 		o.PutDataset = b.putDataset
 	}
-	b.address, err = url.Parse(strings.TrimRight(o.BaseURL, "/"))
+	b.address, err = client.Address(o.BaseURL)
 	switch {
-	case err != nil || b.address.Host == "" || b.address.Scheme != "http" && b.address.Scheme != "https":
-		err = fmt.Errorf("%w: BaseURL is no address of a service", art.ErrInvalid)
+	case err != nil:
 	case o.Key == "" && o.BaseURL == DefaultURL:
 		err = fmt.Errorf("%w: there is no key; set Key or $WANDB_API_KEY", art.ErrInvalid)
 	case o.PollTime < 0 || o.RetryTime < 0:

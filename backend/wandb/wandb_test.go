@@ -169,8 +169,10 @@ func TestTrainSFT(t *testing.T) {
 	if result, err := m.TrainSFT(t.Context(), data, nil); err != nil || result.Step != 1 {
 		t.Errorf("result %+v, error %v", result, err)
 	}
-	if _, err := m.TrainSFT(t.Context(), data, &art.SFTConfig{Epochs: 2}); !errors.Is(err, art.ErrUnsupported) {
-		t.Errorf("error %v", err)
+	for _, cfg := range []*art.SFTConfig{{Epochs: 2}, {Part: art.SchedulePart{To: 0.5}}} {
+		if _, err := m.TrainSFT(t.Context(), data, cfg); !errors.Is(err, art.ErrUnsupported) {
+			t.Errorf("%+v: error %v", cfg, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -301,6 +302,60 @@ func TestSFT(t *testing.T) {
 	wantOutput(t, args, "nothing is left to train on")
 	wantOutput(t, args+" --epochs 2", "step 3: 4 examples", "taught is at step 4")
 	wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, `{"messages": 3}`), ":1: ", "messages is a number")
+}
+
+// stopAfter fails from the n-th write on.
+type stopAfter struct{ writes int }
+
+func (w *stopAfter) Write(p []byte) (int, error) {
+	if w.writes--; w.writes < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+// TestSFT_Schedule: the learning rate rises and falls over the steps of all epochs, or to --max-steps, and a run that
+// was stopped and goes on ends with the bits of one that was not.
+func TestSFT_Schedule(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("ART_DIR", root)
+	var lines []string
+	for i := range 5 {
+		lines = append(lines,
+			fmt.Sprintf(`{"messages": [{"role": "user", "content": "say %d"}, {"role": "assistant", "content": "%d"}]}`, i, i))
+	}
+	file := scenarioFile(t, lines...)
+	sft := func(run, flags string) string {
+		return "sft --run " + run + " --size 3 --batch 2 --epochs 2 --rate 1e-3 --context 64 " + file + " " + flags
+	}
+	adapter := func(run string, step int) []byte {
+		content, err := os.ReadFile(filepath.Join(root, "default", "models", run, "checkpoints",
+			fmt.Sprintf("%04d", step), "adapter_model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	const cosine = "--schedule cosine --warmup 0.25"
+	wantOutput(t, sft("whole", cosine), "whole is at step 4")
+	var errs bytes.Buffer
+	if status := run(strings.Fields(sft("stopped", cosine)), &stopAfter{1}, &errs); status == 0 {
+		t.Fatal("a run whose output fails goes on")
+	}
+	wantOutput(t, sft("stopped", cosine), "step 3: ", "stopped is at step 4")
+	if !bytes.Equal(adapter("whole", 4), adapter("stopped", 4)) {
+		t.Error("the run that was stopped ends elsewhere")
+	}
+
+	wantOutput(t, sft("constant", ""), "constant is at step 4")
+	wantOutput(t, sft("short", cosine+" --max-steps 2"), "short is at step 2")
+	wantOutput(t, sft("short", cosine+" --max-steps 2"), "nothing is left to train on")
+	whole := adapter("whole", 2)
+	if bytes.Equal(whole, adapter("constant", 2)) || bytes.Equal(whole, adapter("short", 2)) {
+		t.Error("the rate of a step does not depend on the schedule or its length")
+	}
+	wantFailure(t, sft("other", "--schedule square"), "--schedule square: want constant, linear or cosine")
+	wantFailure(t, sft("other", "--warmup 2"), "warmup is 2")
 }
 
 // storedRun is model.json of a run of the project default.

@@ -22,8 +22,8 @@ Trains an adapter on what the assistant says in the examples of one or more JSON
 format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line; .gz is read too.
 
 Each step of the run takes --size examples. Stop it at any time: run again, it goes on behind the
-last step. The run is a run like any other: continue it by reinforcement learning with the same
-name.
+last step, with the rates that it would have had. The run is a run like any other: continue it by
+reinforcement learning with the same name.
 ` + trainedHelp + ` With --keep only the newest
 steps stay on the disk.`,
 		define: func(flags *flag.FlagSet) action {
@@ -37,7 +37,12 @@ steps stay on the disk.`,
 			flags.IntVar(&s.size, "size", 256, "`examples` of a step")
 			flags.IntVar(&s.shuffle, "shuffle", 10_000, "`examples` that are held in memory to be shuffled; 0: in order")
 			flags.IntVar(&s.epochs, "epochs", 1, "times that the data is passed over")
+			flags.IntVar(&s.maxSteps, "max-steps", 0, "`step` at which the run ends; 0 is after all epochs")
 			flags.Float64Var(&s.cfg.LearningRate, "rate", 0, "learning rate; 0 is that of the size of the model")
+			flags.StringVar(&s.schedule, "schedule", constant,
+				"learning rate up to the last step: constant, or falling to 0: linear, cosine")
+			flags.Float64Var(&s.cfg.Warmup, "warmup", 0,
+				"`fraction` of all steps, 0 to 1, over which the learning rate rises from 0")
 			flags.StringVar((*string)(&s.cfg.Turns), "turns", "all",
 				"replies of an example that are trained on: all, or the last")
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
@@ -55,13 +60,18 @@ type sftVerb struct {
 	trained                        trainedFlags
 	cfg                            art.SFTConfig
 	size, shuffle, epochs, context int
-	keep                           int
-	validation                     string
+	keep, maxSteps                 int
+	validation, schedule           string
+	steps                          int // of the whole run, if the learning rate depends on them
 }
 
 func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
-	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 {
-		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle of 0 or more")
+	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 || s.maxSteps < 0 {
+		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle and --max-steps of 0 or " +
+			"more")
+	}
+	if err := s.setSchedule(); err != nil {
+		return err
 	}
 	if err := s.trained.set(&s.opts); err != nil {
 		return err
@@ -82,6 +92,9 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	if err := s.countSteps(ctx, args); err != nil {
+		return err
+	}
 	backend, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: s.context})
 	if err != nil {
 		return err
@@ -108,6 +121,9 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 
 // train makes a step of each batch that the run has not seen.
 func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdout io.Writer) (steps int, err error) {
+	if s.maxSteps > 0 && m.Step() >= s.maxSteps {
+		return 0, nil
+	}
 	stream := &art.StreamOptions{Shuffle: s.shuffle, Epochs: s.epochs, Seed: s.opts.Seed, Skip: m.Step()}
 	for batch, err := range art.StreamBatches[art.Example](files, s.size, stream) {
 		if err != nil {
@@ -118,13 +134,13 @@ func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdou
 			list = append(list, example.Trajectory())
 		}
 		cfg := s.cfg
-		cfg.Seed = uint64(m.Step())
+		cfg.Seed, cfg.Part = uint64(m.Step()), s.part(m.Step())
 		result, err := m.TrainSFT(ctx, list, &cfg)
 		if err != nil {
 			return steps, err
 		}
 		steps++
-		if err := write(stdout, stepText(result, len(list))); err != nil {
+		if err := write(stdout, stepText(result, len(list))); err != nil || m.Step() == s.maxSteps {
 			return steps, err
 		}
 	}

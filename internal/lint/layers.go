@@ -88,11 +88,12 @@ var layers = map[string]layer{
 	}, light: true},
 	"backend/server/tinker": {own: []string{"", "backend/server", "backend/server/access", "internal/tinkerwire"}},
 	"backend/tinker": {own: []string{
-		"", "backend/rundir", "backend/server", "grpo/credit", "internal/runs", "internal/tinkerwire", "internal/trainset",
-		"tokenizer", "tokenizer/chat",
+		"", "backend/rundir", "backend/server", "grpo/credit", "internal/client", "internal/runs", "internal/tinkerwire",
+		"internal/trainset", "tokenizer", "tokenizer/chat",
 	}},
 	"backend/wandb": {own: []string{
-		"", "backend/rundir", "backend/server", "internal/runs", "internal/trainset", "internal/wandbwire",
+		"", "backend/rundir", "backend/server", "internal/client", "internal/runs", "internal/trainset",
+		"internal/wandbwire",
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/track"}},
@@ -124,6 +125,7 @@ var layers = map[string]layer{
 	"internal/engine/schedule":  {},
 	"internal/fixtures":         {own: []string{"internal/safetensors"}},
 	"internal/float16":          {light: true},
+	"internal/client":           {own: []string{""}, light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/grammar":          {},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},

@@ -25,17 +25,19 @@ def load(folder):
     return model.eval()
 
 
-def adapted(base, folder):
-    """The base model with an adapter, whose tensors are those of the file, and have gradients."""
+def adapted(base, folder, ids):
+    """The base model with an adapter, whose tensors are those of the file, and have gradients on these tokens."""
     model = PeftModel.from_pretrained(load(base), folder, is_trainable=True).eval()
     file = load_file(os.path.join(folder, "adapter_model.safetensors"))
     state = get_peft_model_state_dict(model, save_embedding_layers=False)
     assert set(file) == set(state), set(file) ^ set(state)
     for name, tensor in file.items():
         assert torch.equal(state[name], tensor), name
-    model(torch.tensor([[1, 2, 3]])).logits.logsumexp(-1).sum().backward()
+    model(torch.tensor([ids])).logits.logsumexp(-1).sum().backward()
     trained = {name: p.grad for name, p in model.named_parameters() if p.requires_grad}
-    assert len(trained) == len(file) and all(g is not None and g.abs().max() > 0 for g in trained.values()), list(trained)
+    assert len(trained) == len(file), f"{len(file)} tensors, trained are {list(trained)}"
+    still = [name for name, g in trained.items() if g is None or not g.abs().max() > 0]
+    assert not still, f"without a gradient: {still}"
     return model
 
 
@@ -50,7 +52,7 @@ plain = load(request["base"])
 for case in request["cases"]:
     folder, prompt, reply = case["folder"], case["prompt"], case["reply"]
     ours = torch.tensor(case["logprobs"])
-    model = adapted(request["base"], folder) if case["adapter"] else load(folder)
+    model = adapted(request["base"], folder, prompt + reply) if case["adapter"] else load(folder)
     tokens = request["base"] if case["adapter"] else folder
     ids = AutoTokenizer.from_pretrained(tokens).apply_chat_template(case["messages"], add_generation_prompt=True)
     assert list(ids) == prompt, (ids, prompt)
