@@ -55,6 +55,7 @@ const (
 // Tracker reports completions. See the documentation of the package.
 type Tracker struct {
 	opts    Options
+	headers map[string]string
 	events  *track.Queue[any] // of callbacks
 	reports *track.Queue[report]
 	ctx     context.Context
@@ -86,7 +87,10 @@ func New(opts *Options) (*Tracker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	t := &Tracker{opts: o, events: track.NewQueue[any](maxEvents), reports: track.NewQueue[report](maxReports)}
+	t := &Tracker{
+		opts: o, headers: map[string]string{"Authorization": "Bearer " + o.APIKey},
+		events: track.NewQueue[any](maxEvents), reports: track.NewQueue[report](maxReports),
+	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.work.Go(t.collect)
 	for range senders {
@@ -129,10 +133,11 @@ func (t *Tracker) Close() error {
 func (t *Tracker) collect() {
 	defer t.reports.Close()
 	rollouts := track.NewRollouts(func(r *track.Rollout) {
+		reports := newReporter(r, t.opts.Metadata)
 		for _, e := range r.Completions {
-			t.reports.Send(newReport(e, r, t.opts.Metadata))
+			t.take(reports.report(e))
 		}
-	}, func(e art.CompletionEvent) { t.reports.Send(newReport(e, nil, t.opts.Metadata)) })
+	}, func(e art.CompletionEvent) { t.take(newReporter(nil, t.opts.Metadata).report(e)) })
 	for {
 		select {
 		case e := <-t.events.Items():
@@ -145,6 +150,15 @@ func (t *Tracker) collect() {
 			return
 		}
 	}
+}
+
+// take queues a report.
+func (t *Tracker) take(r report, err error) {
+	if err != nil {
+		t.failed(err)
+		return
+	}
+	t.reports.Send(r)
 }
 
 // send posts reports until there are no more.
@@ -166,14 +180,21 @@ func (t *Tracker) send() {
 	}
 }
 
-// post sends a report, and counts one that is not taken.
+// post sends a report.
 func (t *Tracker) post(r report) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.opts.Timeout)
 	defer cancel()
-	err := track.PostJSON(ctx, t.opts.BaseURL+"/report", map[string]string{"Authorization": "Bearer " + t.opts.APIKey}, r)
+	body, err := r.body()
 	if err == nil {
-		return
+		err = track.Post(ctx, t.opts.BaseURL+"/report", t.headers, body)
 	}
+	if err != nil {
+		t.failed(err)
+	}
+}
+
+// failed counts a report that was not sent.
+func (t *Tracker) failed(err error) {
 	t.reports.Lose(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
