@@ -56,11 +56,11 @@ func (m *metrics) of(model string) *modelOptions {
 }
 
 // newMetrics returns nil when no metrics are wanted.
-func newMetrics(ctx context.Context, o Options) (*metrics, error) {
+func newMetrics(o Options) (*metrics, error) {
 	if o.MetricsURL == "" {
 		return nil, nil
 	}
-	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(o.MetricsURL),
+	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(o.MetricsURL),
 		otlpmetrichttp.WithHeaders(o.Headers), otlpmetrichttp.WithTimeout(o.Timeout))
 	if err != nil {
 		return nil, err
