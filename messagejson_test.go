@@ -407,7 +407,9 @@ func FuzzTool(f *testing.F) {
 // Texts are written as encoding/json writes them, but for the escapes of U+2028 and U+2029.
 func TestMessage_Text(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"a", "é", "😀", "\"", "\\", "\\u2028", "<&>", "\u2028", "\u2029", "\x7f", "\x80", "\xe2\x80", "\uFFFD"}
+	pieces := []string{
+		"a", "é", "😀", "\"", "\\", "\\u2028", "<&>", "\u2028", "\u2029", "\x7f", "\x80", "\xe2\x80", "\uFFFD",
+	}
 	for c := range 32 {
 		pieces = append(pieces, string(rune(c)))
 	}
