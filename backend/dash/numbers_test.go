@@ -107,8 +107,8 @@ func TestChart_NotFinite(t *testing.T) {
 	require.True(t, empty.view().Empty)
 }
 
-// TestChart_LogX: a logarithmic horizontal axis has the same distance from 1 to 10 as from 10 to 100, leaves out what is
-// at 0 and says so, and keeps the first steps of a long run.
+// TestChart_LogX: a logarithmic horizontal axis has the same distance from 1 to 10 as from 10 to 100, leaves out what
+// is at 0 and says so, and keeps the first steps of a long run.
 func TestChart_LogX(t *testing.T) {
 	values := make([]float64, 10_001)
 	for i := range values {

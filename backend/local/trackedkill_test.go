@@ -59,8 +59,8 @@ func (s stored) add(key string, step int, value float64) {
 	s[key][step] = append(s[key][step], value)
 }
 
-// fakeMLflow stores metrics of one run. It calls kill when metrics arrive: before they are stored, or after, and then it
-// does not answer, so that the client cannot know.
+// fakeMLflow stores metrics of one run. It calls kill when metrics arrive: before they are stored, or after, and then
+// it does not answer, so that the client cannot know.
 type fakeMLflow struct {
 	mu      sync.Mutex
 	metrics stored
@@ -243,8 +243,8 @@ func (s stored) record(t *testing.T, record []byte) {
 	}
 }
 
-// TestKill_Trackers kills a training with trackers, when its metrics have arrived at a server that has not answered yet,
-// and when they are lost, and lets another process continue. No tracker has a gap or a value twice.
+// TestKill_Trackers kills a training with trackers, when its metrics have arrived at a server that has not answered
+// yet, and when they are lost, and lets another process continue. No tracker has a gap or a value twice.
 func TestKill_Trackers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
