@@ -224,7 +224,7 @@ func appendField(b []byte, key string, value []byte) []byte {
 	if b[len(b)-1] != '{' {
 		b = append(b, ',')
 	}
-	b = append(b, quote(key)...)
+	b = appendQuoted(b, key)
 	b = append(b, ':')
 	return append(b, value...)
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // fieldError says which field of a JSON value is wrong.
@@ -160,9 +161,34 @@ func stringOf(raw []byte) string {
 }
 
 // quote encodes s as a JSON string.
-func quote(s string) json.RawMessage {
-	raw, _ := json.Marshal(s) // strings always encode
-	return unescape(raw)
+func quote(s string) json.RawMessage { return appendQuoted(make([]byte, 0, len(s)+2), s) }
+
+// appendQuoted writes s as a JSON string: as encoding/json does, without its escapes for HTML and JavaScript.
+func appendQuoted(b []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		raw, _ := json.Marshal(s) // strings always encode
+		return append(b, unescape(raw)...)
+	}
+	b = append(b, '"')
+	written := 0
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			b = append(b, s[written:i]...)
+			b = appendEscaped(b, c)
+			written = i + 1
+		}
+	}
+	b = append(b, s[written:]...)
+	return append(b, '"')
+}
+
+// appendEscaped writes a character that must not stand in a JSON string.
+func appendEscaped(b []byte, c byte) []byte {
+	if i := strings.IndexByte("\"\\\b\f\n\r\t", c); i >= 0 {
+		return append(b, '\\', `"\bfnrt`[i])
+	}
+	const digits = "0123456789abcdef"
+	return append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 }
 
 // normalize returns raw without insignificant space and without the escapes that encoding/json adds to what a

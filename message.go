@@ -281,7 +281,37 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	if m.Role == "" {
 		return nil, wireError("write message", &fieldError{"role", "is empty"})
 	}
+	if m.wire == nil {
+		return m.canonical(), nil
+	}
 	return appendObject(nil, m.wire, m.known()), nil
+}
+
+// canonical writes the fields of known, which are all that a message made in Go has, in one pass.
+func (m *Message) canonical() []byte {
+	b := make([]byte, 0, len(m.Content)+len(m.Reasoning)+64)
+	b = appendQuoted(append(b, `{"role":`...), string(m.Role))
+	b = append(b, `,"content":`...)
+	if m.Content == "" && len(m.ToolCalls) > 0 {
+		b = append(b, "null"...)
+	} else {
+		b = appendQuoted(b, m.Content)
+	}
+	b = appendText(b, "reasoning_content", m.Reasoning)
+	if calls := m.callsJSON(); calls != nil {
+		b = appendField(b, "tool_calls", calls)
+	}
+	b = appendText(b, "tool_call_id", m.ToolCallID)
+	b = appendText(b, "name", m.Name)
+	return append(b, '}')
+}
+
+// appendText writes an optional string field.
+func appendText(b []byte, key, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendField(b, key, quote(value))
 }
 
 // known returns the wire form of the Go fields.

@@ -403,3 +403,61 @@ func FuzzTool(f *testing.F) {
 		`{"type":"web_search","x":"\u2028"}`,
 	)
 }
+
+// Texts are written as encoding/json writes them, but for the escapes of U+2028 and U+2029.
+func TestMessage_Text(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{
+		"a", "é", "😀", "\"", "\\", "\\u2028", "<&>", "\u2028", "\u2029", "\x7f", "\x80", "\xe2\x80", "\uFFFD",
+	}
+	for c := range 32 {
+		pieces = append(pieces, string(rune(c)))
+	}
+	for range 500 {
+		var text strings.Builder
+		for range random.IntN(8) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		quoted := encode(t, strings.NewReplacer("\u2028", "LS", "\u2029", "PS").Replace(text.String()))
+		want := strings.NewReplacer("LS", "\u2028", "PS", "\u2029").Replace(quoted)
+		raw, err := art.User(text.String()).MarshalJSON()
+		if err != nil || string(raw) != `{"role":"user","content":`+want+`}` {
+			t.Fatalf("%q is written as %s (error %v), want content %s", text.String(), raw, err, want)
+		}
+	}
+}
+
+func BenchmarkMessage_MarshalJSON(b *testing.B) {
+	for name, m := range map[string]art.Message{
+		"short": art.User("3+4="), "long": art.User(strings.Repeat("Line \"of\" text.\n", 256)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := m.MarshalJSON(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkTrajectoryGroup_MarshalJSON(b *testing.B) {
+	g := &art.TrajectoryGroup{}
+	for range 8 {
+		t := art.NewTrajectory(art.System("Reply with a number."))
+		for range 4 {
+			reply := art.Assistant("12")
+			reply.Sample = &art.Sample{PromptIDs: make([]int32, 100), IDs: make([]int32, 8), Logprobs: make([]float32, 8)}
+			for i := range reply.Sample.Logprobs {
+				reply.Sample.Logprobs[i] = -1 / float32(i+3)
+			}
+			t.Add(art.User("3+4="), reply)
+		}
+		g.Trajectories = append(g.Trajectories, t)
+	}
+	for b.Loop() {
+		if _, err := g.MarshalJSON(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -231,11 +231,11 @@ type storedTrajectory struct {
 
 // storedGroup is a [TrajectoryGroup] in stored JSON.
 type storedGroup struct {
-	Trajectories []*Trajectory     `json:"trajectories"`
-	Failures     []Failure         `json:"failures,omitempty"`
-	Metrics      map[string]number `json:"metrics,omitempty"`
-	Metadata     map[string]label  `json:"metadata,omitempty"`
-	Logs         []string          `json:"logs,omitempty"`
+	Trajectories []*storedTrajectory `json:"trajectories"`
+	Failures     []Failure           `json:"failures,omitempty"`
+	Metrics      map[string]number   `json:"metrics,omitempty"`
+	Metadata     map[string]label    `json:"metadata,omitempty"`
+	Logs         []string            `json:"logs,omitempty"`
 }
 
 // storedError is what a failed read of stored JSON returns.
@@ -261,8 +261,14 @@ func (h *History) UnmarshalJSON(data []byte) error {
 // messages ("samples": [null, {...}]), durations in nanoseconds, NaN and infinities as strings. It is lossless:
 // logprobs keep every bit and labels their type. Start is written in UTC. A label of a type that [Trajectory] does not
 // allow is an error.
-func (t Trajectory) MarshalJSON() ([]byte, error) {
-	s := storedTrajectory{
+func (t Trajectory) MarshalJSON() ([]byte, error) { return json.Marshal(storeTrajectory(&t)) }
+
+// storeTrajectory converts to the stored form; nil stays nil.
+func storeTrajectory(t *Trajectory) *storedTrajectory {
+	if t == nil {
+		return nil
+	}
+	s := &storedTrajectory{
 		storedHistory: storeHistory(&t.History), Reward: number(t.Reward), Metrics: numbersOf(t.Metrics),
 		Metadata: labelsOf(t.Metadata), Logs: t.Logs, Duration: t.Duration,
 	}
@@ -273,7 +279,7 @@ func (t Trajectory) MarshalJSON() ([]byte, error) {
 		start := t.Start.UTC()
 		s.Start = &start
 	}
-	return json.Marshal(s)
+	return s
 }
 
 // UnmarshalJSON reads what [Trajectory.MarshalJSON] wrote. Unknown fields are ignored. Damage is an [ErrCorrupt] that
@@ -290,7 +296,14 @@ func (t *Trajectory) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the stored form of a group; see [Trajectory.MarshalJSON].
 func (g TrajectoryGroup) MarshalJSON() ([]byte, error) {
-	return json.Marshal(storedGroup{g.Trajectories, g.Failures, numbersOf(g.Metrics), labelsOf(g.Metadata), g.Logs})
+	var stored []*storedTrajectory // nil is null
+	if g.Trajectories != nil {
+		stored = make([]*storedTrajectory, len(g.Trajectories))
+	}
+	for i, t := range g.Trajectories {
+		stored[i] = storeTrajectory(t)
+	}
+	return json.Marshal(storedGroup{stored, g.Failures, numbersOf(g.Metrics), labelsOf(g.Metadata), g.Logs})
 }
 
 // UnmarshalJSON reads what [TrajectoryGroup.MarshalJSON] wrote; see [Trajectory.UnmarshalJSON].

@@ -1,9 +1,11 @@
 package dash
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,6 +19,7 @@ type chart struct {
 	Key    string // of the metric, for the file of all values; "" for several
 	X      xAxis
 	Log    bool // the vertical axis is logarithmic: values that are not above 0 are left out
+	LogX   bool // the horizontal axis is logarithmic: what is at 0 of it, as step 0, is left out
 	Area   bool // fill between Low and High, in place of lines
 	Series []series
 	Note   string
@@ -65,10 +68,14 @@ type table struct {
 // view computes what the template needs.
 func (c *chart) view() chartView {
 	v := chartView{Title: c.Title, Key: c.Key, Note: c.Note}
-	left := c.drop()
+	left, leftX := c.drop()
 	if left > 0 {
 		v.Note = strings.TrimSpace(fmt.Sprintf("%s %d values that a logarithmic axis cannot show are left out.", v.Note,
 			left))
+	}
+	if leftX > 0 {
+		v.Note = strings.TrimSpace(fmt.Sprintf("%s What is at %s %s is left out: a logarithmic axis has no place for it.",
+			v.Note, c.X.name(), c.X.text(0)))
 	}
 	x, y, ok := c.ranges()
 	v.Table = c.table()
@@ -106,8 +113,9 @@ func (c *chart) value(p point) float64 {
 	return p.Y
 }
 
-// drop leaves out what cannot be drawn, and counts what a logarithmic axis has no place for.
-func (c *chart) drop() (left int) {
+// drop leaves out what cannot be drawn, and counts what a logarithmic axis has no place for: because of its value, and
+// because of where it is.
+func (c *chart) drop() (left, leftX int) {
 	for i := range c.Series {
 		s := &c.Series[i]
 		for _, list := range []*[]point{&s.Points, &s.Faint} {
@@ -115,16 +123,18 @@ func (c *chart) drop() (left int) {
 			for _, p := range *list {
 				switch {
 				case !finite(p.X) || !finite(p.Y):
+				case c.LogX && p.X <= 0:
+					leftX++
 				case c.Log && p.Y <= 0:
 					left++
 				default:
 					kept = append(kept, p)
 				}
 			}
-			*list = thin(kept)
+			*list = thin(kept, c.LogX)
 		}
 	}
-	return left
+	return left, leftX
 }
 
 // finite reports whether x is neither NaN nor infinite.
@@ -133,14 +143,21 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // maxPoints bounds the points of a line: more than the columns of most screens show nothing else.
 const maxPoints = 400
 
-// thin keeps the lowest and the highest value of each of maxPoints/2 parts of a line.
-func thin(points []point) []point {
+// thin keeps the lowest and the highest value of each of maxPoints/2 parts of a line: parts of as many points, or on a
+// logarithmic axis of the same width, so that the few points of the first steps stay.
+func thin(points []point, logX bool) []point {
 	if len(points) <= maxPoints {
 		return points
 	}
 	var out []point
 	for b := range maxPoints / 2 {
 		part := points[b*len(points)/(maxPoints/2) : (b+1)*len(points)/(maxPoints/2)]
+		if logX {
+			part = points[ofWidth(points, b):ofWidth(points, b+1)]
+		}
+		if len(part) == 0 {
+			continue
+		}
 		low, high := 0, 0
 		for i, p := range part {
 			if p.Y < part[low].Y {
@@ -161,9 +178,21 @@ func thin(points []point) []point {
 	return out
 }
 
+// ofWidth returns the index of the first point of a part of a line on a logarithmic axis.
+func ofWidth(points []point, part int) int {
+	a := axis{low: points[0].X, high: points[len(points)-1].X, log: true}
+	i, _ := slices.BinarySearchFunc(points, float64(part)/(maxPoints/2), func(p point, place float64) int {
+		return cmp.Compare(a.place(p.X), place)
+	})
+	if part == maxPoints/2 {
+		return len(points)
+	}
+	return i
+}
+
 // ranges returns the axes that hold all points; ok is false when there is none.
 func (c *chart) ranges() (x, y axis, ok bool) {
-	x = axis{low: math.Inf(1), high: math.Inf(-1), kind: c.X}
+	x = axis{low: math.Inf(1), high: math.Inf(-1), kind: c.X, log: c.LogX}
 	y = axis{low: math.Inf(1), high: math.Inf(-1), log: c.Log}
 	for _, s := range c.Series {
 		for _, list := range [][]point{s.Points, s.Faint} {

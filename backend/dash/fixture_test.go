@@ -113,7 +113,7 @@ func requireSafe(t testing.TB, response *http.Response) {
 
 // pages are the addresses of all pages about the fixture.
 var pages = []string{
-	"/", "/?metric=val/reward&x=time&log=1&bands=1&smooth=0", "/?run=games/player-1&x=tokens", "/run?run=games/player-1",
+	"/", "/?metric=val/reward&x=time&log=1&bands=1&smooth=0", "/?run=games/player-1&x=tokens&logx=1", "/run?run=games/player-1",
 	"/run?run=games/player-1&section=loss&x=tokens", "/groups?run=games/player-1", "/groups?run=games/player-1&view=time",
 	"/groups?run=games/player-1&view=batch", "/groups?run=games/player-1&min=0.6&failed=1&sort=spread",
 	"/group?run=games/player-1&group=0", "/group?run=games/player-1&group=1&color=logprob&order=length",
@@ -137,15 +137,17 @@ func TestPages_ShowWhatIsStored(t *testing.T) {
 			"train trajectories", "judging", "waiting and all else", "Memory, bytes", "memory/device_work_bytes"},
 		"/groups?run=games/player-1": {"<b>4</b> trajectories in <b>2</b> groups", "no: all rewards are equal",
 			"1 failed rollout"},
-		"/groups?run=games/player-1&min=0.6":        {"1 group of 2"},
-		"/groups?run=games/player-1&view=batch":     {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences"},
-		"/groups?run=games/player-1&view=time":      {"rollouts", "judging", "17 %", "training", "1s"},
-		"/group?run=games/player-1&group=0":         {"+1", "-1", "Be brief.", "four", "the tool broke"},
-		"/search?run=games/player-1&q=FOUR":         {"<mark>four</mark>"},
-		"/search?run=games/player-1&q=four&max=0.5": {"Nothing has all of that"},
-		"/search?run=games/player-1&failed=1":       {"the tool broke"},
-		"/scenario?run=games/player-1&group=1":      {"3+3?", "step 2", "step 0", "six"},
-		"/csv?run=games/player-1&metric=val/reward": {"val,3,0.75"},
+		"/run?run=games/player-1&logx=1":             {`name="logx" value="1" checked`, "What is at step 0 is left out"},
+		"/run?run=games/player-1&log=1&section=loss": {`name="log" value="1" checked`, `name="logx" value="1">`},
+		"/groups?run=games/player-1&min=0.6":         {"1 group of 2"},
+		"/groups?run=games/player-1&view=batch":      {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences"},
+		"/groups?run=games/player-1&view=time":       {"rollouts", "judging", "17 %", "training", "1s"},
+		"/group?run=games/player-1&group=0":          {"+1", "-1", "Be brief.", "four", "the tool broke"},
+		"/search?run=games/player-1&q=FOUR":          {"<mark>four</mark>"},
+		"/search?run=games/player-1&q=four&max=0.5":  {"Nothing has all of that"},
+		"/search?run=games/player-1&failed=1":        {"the tool broke"},
+		"/scenario?run=games/player-1&group=1":       {"3+3?", "step 2", "step 0", "six"},
+		"/csv?run=games/player-1&metric=val/reward":  {"val,3,0.75"},
 	} {
 		for _, text := range want {
 			require.Contains(t, texts(t, s, path), text, path)

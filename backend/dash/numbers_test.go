@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -63,12 +64,12 @@ func TestThin(t *testing.T) {
 	for i := range 10_000 {
 		points = append(points, at(float64(i), src.NormFloat64()))
 	}
-	thinned := thin(points)
+	thinned := thin(points, false)
 	require.LessOrEqual(t, len(thinned), maxPoints)
 	require.Equal(t, slices.Max(ys(points)), slices.Max(ys(thinned)))
 	require.Equal(t, slices.Min(ys(points)), slices.Min(ys(thinned)))
 	require.True(t, slices.IsSortedFunc(thinned, func(a, b point) int { return int(a.X - b.X) }))
-	require.Len(t, thin(points[:maxPoints]), maxPoints)
+	require.Len(t, thin(points[:maxPoints], false), maxPoints)
 }
 
 // TestAxis_Ticks: whatever the range, ticks are few, within it and in order.
@@ -104,6 +105,34 @@ func TestChart_NotFinite(t *testing.T) {
 	require.Equal(t, []string{"5", "100"}, v.Table.Rows[0])
 	empty := chart{Title: "x", X: xStep, Series: []series{{Points: line(math.NaN())}}}
 	require.True(t, empty.view().Empty)
+}
+
+// TestChart_LogX: a logarithmic horizontal axis has the same distance from 1 to 10 as from 10 to 100, leaves out what
+// is at 0 and says so, and keeps the first steps of a long run.
+func TestChart_LogX(t *testing.T) {
+	values := make([]float64, 10_001)
+	for i := range values {
+		values[i] = float64(i % 7)
+	}
+	values[10_000] = 9 // the highest of its part, so that it stays
+	c := chart{Title: "loss", X: xStep, LogX: true, Series: []series{{Name: "a", Points: line(values...)}}}
+	v := c.view()
+	require.Equal(t, "What is at step 0 is left out: a logarithmic axis has no place for it.", v.Note)
+	require.Equal(t, []tick{
+		{"0.00%", "1"}, {"25.00%", "10"}, {"50.00%", "100"}, {"75.00%", "1000"}, {"100.00%", "10000"},
+	}, v.XTicks)
+	points := c.Series[0].Points
+	require.LessOrEqual(t, len(points), maxPoints)
+	for i := range 10 {
+		require.Equal(t, float64(i+1), points[i].X)
+	}
+	require.Equal(t, 10_000.0, points[len(points)-1].X)
+	require.True(t, slices.IsSortedFunc(points, func(a, b point) int { return cmp.Compare(a.X, b.X) }))
+
+	alone := chart{Title: "loss", X: xTime, LogX: true, Series: []series{{Points: line(3)}}}
+	empty := alone.view()
+	require.True(t, empty.Empty)
+	require.Contains(t, empty.Note, "time since the start 0s")
 }
 
 // TestAdvantages has numbers computed by hand: mean 1, population variance 1.5.

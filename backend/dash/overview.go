@@ -23,6 +23,7 @@ type overviewData struct {
 	X       string
 	Smooth  float64
 	Log     bool
+	LogX    bool
 	Bands   bool
 	Chart   *chartView
 }
@@ -50,7 +51,7 @@ func (h *Handler) overview(r *http.Request) (*page, error) {
 	}
 	d := &overviewData{Root: h.opts.Dir, Query: p.Get("q"), Metric: p.Get("metric"),
 		X: p.choice("x", string(xStep), string(xTime), string(xTokens)), Smooth: p.float("smooth", 0.6),
-		Log: p.Get("log") != "", Bands: p.Get("bands") != ""}
+		Log: p.Get("log") != "", LogX: p.Get("logx") != "", Bands: p.Get("bands") != ""}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -103,7 +104,7 @@ func (d *overviewData) compare(runs []*run) {
 			d.Metric = d.Metrics[0]
 		}
 	}
-	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log}
+	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log, LogX: d.LogX}
 	if d.Bands {
 		c.Series = d.bands(runs)
 	} else {

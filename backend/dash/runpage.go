@@ -27,6 +27,7 @@ type runData struct {
 	X        string
 	Smooth   float64
 	Log      bool
+	LogX     bool
 	Charts   []chartView
 	Skipped  [][2]string // reasons and numbers of the newest step
 	Splits   []splitLink
@@ -59,7 +60,8 @@ func (h *Handler) runPage(r *http.Request) (*page, error) {
 	}
 	d := &runData{Name: run.name, About: run.About(), Active: run.isActive(time.Now()), Stored: run.stored,
 		Step: run.step(), Section: cmp.Or(p.Get("section"), summary), Smooth: min(max(p.float("smooth", 0.6), 0), 0.99),
-		X: p.choice("x", string(xStep), string(xTime), string(xTokens)), Log: p.Get("log") != ""}
+		X: p.choice("x", string(xStep), string(xTime), string(xTokens)), Log: p.Get("log") != "",
+		LogX: p.Get("logx") != ""}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -140,6 +142,7 @@ func (d *runData) sections(r *run, p *params) error {
 	}
 	for i := range charts {
 		if len(charts[i].Series) > 0 {
+			charts[i].LogX = d.LogX
 			d.Charts = append(d.Charts, charts[i].view())
 		}
 	}

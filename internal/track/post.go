@@ -18,15 +18,21 @@ const tries = 3
 var poster = func() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 16
+	transport.WriteBufferSize = 64 << 10 // most requests are one write
 	return &http.Client{Transport: transport}
 }()
 
-// PostJSON sends a value as JSON. It tries again after a failure that may pass: no answer, status 429, 500 and above.
+// PostJSON sends a value as JSON, as [Post] does.
 func PostJSON(ctx context.Context, url string, headers map[string]string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
+	return Post(ctx, url, headers, data)
+}
+
+// Post sends JSON. It tries again after a failure that may pass: no answer, status 429, 500 and above.
+func Post(ctx context.Context, url string, headers map[string]string, data []byte) error {
 	for try := 1; ; try++ {
 		again, err := postOnce(ctx, url, headers, data)
 		if err == nil || !again || try == tries {

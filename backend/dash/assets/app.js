@@ -183,6 +183,7 @@ document.addEventListener("keydown", (e) => {
     j: () => move(1), k: () => move(-1), t: switchTheme, "?": () => $("#help").showModal(),
     "[": () => $("[rel=prev]")?.click(), "]": () => $("[rel=next]")?.click(),
     "/": () => { const s = $("[data-search]"); s?.matches("a") ? s.click() : s?.focus(); },
+    x: () => $("[name=logx]")?.click(), y: () => $("[name=log]")?.click(),
     s: () => ($(".column.at .star button") ?? $(".star button"))?.click(),
     c: () => { const s = $("[data-color]"); if (s) { s.selectedIndex = (s.selectedIndex + 1) % s.length; s.dispatchEvent(new Event("change", { bubbles: true })); } },
   };

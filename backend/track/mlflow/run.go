@@ -247,13 +247,21 @@ func (r *run) Groups(ctx context.Context, g track.Groups) error {
 	if !r.artifacts {
 		return nil
 	}
-	body, err := json.Marshal(g.Groups)
-	if err != nil {
-		return err
+	groups := make([][]byte, len(g.Groups))
+	for i, group := range g.Groups {
+		if group == nil {
+			groups[i] = []byte("null")
+			continue
+		}
+		data, err := group.MarshalJSON() // json.Marshal would read through what that writes
+		if err != nil {
+			return err
+		}
+		groups[i] = data
 	}
 	path := fmt.Sprintf("/api/2.0/mlflow-artifacts/artifacts/%s/%s/artifacts/trajectories/%s/%06d.json",
 		url.PathEscape(r.experiment), url.PathEscape(r.id), url.PathEscape(g.Split), g.Step)
-	return r.c.do(ctx, http.MethodPut, path, body, nil)
+	return r.c.do(ctx, http.MethodPut, path, track.AppendArray(nil, groups), nil)
 }
 
 // Close implements [track.Run].

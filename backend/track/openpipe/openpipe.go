@@ -24,7 +24,6 @@ import (
 	"maps"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -45,9 +44,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// How many events and reports may wait, and how many reports are sent at once.
+// How many reports may wait, and how many are sent at once.
 const (
-	maxEvents  = 4096
 	maxReports = 4096
 	senders    = 8
 )
@@ -55,15 +53,8 @@ const (
 // Tracker reports completions. See the documentation of the package.
 type Tracker struct {
 	opts    Options
-	events  *track.Queue[any] // of callbacks
-	reports *track.Queue[report]
-	ctx     context.Context
-	cancel  context.CancelFunc
-	work    sync.WaitGroup
-	closing sync.Once
-
-	mu  sync.Mutex
-	err error // of the last report that failed, and then of Close
+	headers map[string]string
+	out     *track.Exporter[report]
 }
 
 // New starts a tracker. opts may be nil. An error says what is wrong with opts; that nobody answers is none.
@@ -83,102 +74,51 @@ func New(opts *Options) (*Tracker, error) {
 	}
 	o.Metadata = maps.Clone(o.Metadata)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	t := &Tracker{opts: o, events: track.NewQueue[any](maxEvents), reports: track.NewQueue[report](maxReports)}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.work.Go(t.collect)
-	for range senders {
-		t.work.Go(t.send)
-	}
+	t := &Tracker{opts: o, headers: map[string]string{"Authorization": "Bearer " + o.APIKey}}
+	t.out = track.NewExporter(track.ExporterOptions[report]{
+		Name: "openpipe", Items: "reports", Waiting: maxReports, Senders: senders, Timeout: o.Timeout, Logger: o.Logger,
+		Rollout: func(r *track.Rollout) ([]report, int, error) { return t.reports(r, r.Completions...) },
+		Lone:    func(e art.CompletionEvent) ([]report, int, error) { return t.reports(nil, e) },
+		Send:    func(ctx context.Context, reports []report) (int, error) { return t.send(ctx, reports[0]) },
+	})
 	return t, nil
 }
 
 // Events returns the callbacks of the tracker, for [art.ModelOptions] and [art.GatherOptions].
-func (t *Tracker) Events() *art.Events {
-	return track.RolloutEvents(func(e any) {
-		if !t.events.Send(e) && t.events.Lost() == 1 {
-			t.opts.Logger.Warn("the request log is too slow: events are dropped")
-		}
-	})
-}
+func (t *Tracker) Events() *art.Events { return t.out.Events() }
 
 // Dropped returns how many events, and how many reports, were lost: because too many waited, or because the service did
 // not take them.
-func (t *Tracker) Dropped() int { return t.events.Lost() + t.reports.Lost() }
+func (t *Tracker) Dropped() int { return t.out.Dropped() }
 
 // Close reports what waits, for [Options].Timeout at most. The error says what was lost. A second call returns the
 // same.
-func (t *Tracker) Close() error {
-	t.closing.Do(func() {
-		timer := time.AfterFunc(t.opts.Timeout, t.cancel)
-		defer timer.Stop()
-		t.events.Close()
-		t.work.Wait()
-		t.cancel()
-		if n := t.Dropped(); n > 0 {
-			t.opts.Logger.Warn("the request log is incomplete", "dropped", n)
-			t.err = errors.Join(t.err, fmt.Errorf("openpipe: %d events or reports were lost", n))
-		}
-	})
-	return t.err
-}
+func (t *Tracker) Close() error { return t.out.Close() }
 
-// collect makes reports of events until Close.
-func (t *Tracker) collect() {
-	defer t.reports.Close()
-	rollouts := track.NewRollouts(func(r *track.Rollout) {
-		for _, e := range r.Completions {
-			t.reports.Send(newReport(e, r, t.opts.Metadata))
+// reports makes the reports of completions of a rollout, which is nil for none.
+func (t *Tracker) reports(r *track.Rollout, list ...art.CompletionEvent) (out []report, lost int, err error) {
+	reporter := newReporter(r, t.opts.Metadata)
+	for _, e := range list {
+		one, problem := reporter.report(e)
+		if problem != nil {
+			lost, err = lost+1, fmt.Errorf("a completion was not reported: %w", problem)
+			continue
 		}
-	}, func(e art.CompletionEvent) { t.reports.Send(newReport(e, nil, t.opts.Metadata)) })
-	for {
-		select {
-		case e := <-t.events.Items():
-			rollouts.Take(e)
-		case <-t.events.Closed():
-			for range len(t.events.Items()) {
-				rollouts.Take(<-t.events.Items())
-			}
-			rollouts.Finish()
-			return
-		}
+		out = append(out, one)
 	}
+	return out, lost, err
 }
 
-// send posts reports until there are no more.
-func (t *Tracker) send() {
-	for {
-		select {
-		case r := <-t.reports.Items():
-			t.post(r)
-		case <-t.reports.Closed():
-			for {
-				select {
-				case r := <-t.reports.Items():
-					t.post(r)
-				default:
-					return
-				}
-			}
-		}
-	}
-}
-
-// post sends a report, and counts one that is not taken.
-func (t *Tracker) post(r report) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.opts.Timeout)
+// send posts a report.
+func (t *Tracker) send(ctx context.Context, r report) (lost int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
 	defer cancel()
-	err := track.PostJSON(ctx, t.opts.BaseURL+"/report", map[string]string{"Authorization": "Bearer " + t.opts.APIKey}, r)
+	body, err := r.body()
 	if err == nil {
-		return
+		err = track.Post(ctx, t.opts.BaseURL+"/report", t.headers, body)
 	}
-	t.reports.Lose(1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err == nil {
-		t.opts.Logger.Warn("a completion was not reported", "error", err)
+	if err != nil {
+		return 1, fmt.Errorf("a completion was not reported: %w", err)
 	}
-	t.err = fmt.Errorf("openpipe: a completion was not reported: %w", err)
+	return 0, nil
 }

@@ -157,8 +157,7 @@ func TestMetadata_Limits(t *testing.T) {
 	for i := range 30 {
 		more["key"+string(rune('a'+i))] = "v"
 	}
-	m := art.NewModel("player", nil)
-	out := metadata(art.CompletionEvent{Model: m}, nil, more)
+	out := metadata(-1, nil, more)
 	require.Len(t, out, maxEntries)
 	for key, value := range out {
 		require.LessOrEqual(t, len(key), maxKey)

@@ -65,15 +65,15 @@ func (b *builder) agentAttributes(r *track.Rollout) []attribute.KeyValue {
 // chatAttributes describe a completion.
 func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 	s := e.Request.Settings
-	out := []attribute.KeyValue{
+	out := make([]attribute.KeyValue, 0, 24)
+	out = append(out,
 		attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", b.opts.Provider),
 		attribute.String("gen_ai.request.model", e.Model.Name()),
 		attribute.Float64("gen_ai.request.temperature", s.Temperature),
 		attribute.Float64("gen_ai.request.top_p", s.TopP),
 		attribute.Int64("gen_ai.request.seed", int64(s.Seed)),
-		attribute.Int("art.try", e.Try),
-	}
+		attribute.Int("art.try", e.Try))
 	if s.TopK > 0 {
 		out = append(out, attribute.Int("gen_ai.request.top_k", s.TopK))
 	}
@@ -84,7 +84,7 @@ func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 		out = append(out, attribute.StringSlice("gen_ai.request.stop_sequences", s.Stop))
 	}
 	if b.opts.Content {
-		out = append(out, requestContent(e.Request)...)
+		out = append(out, b.requestContent(e.Request)...)
 	}
 	if e.Response == nil {
 		return out
@@ -166,22 +166,26 @@ func convert(m *art.Message, finish string) message {
 	return out
 }
 
+// newEncoder encodes messages in the form of the conventions.
+func newEncoder() *track.Encoder {
+	return track.NewEncoder(func(m *art.Message) ([]byte, error) { return json.Marshal(convert(m, "")) })
+}
+
 // requestContent is what was asked: messages and tools.
-func requestContent(r *art.ChatRequest) []attribute.KeyValue {
-	messages := make([]message, len(r.Messages))
-	for i := range r.Messages {
-		messages[i] = convert(&r.Messages[i], "")
-	}
-	out := []attribute.KeyValue{attribute.String("gen_ai.input.messages", asJSON(messages))}
+func (b *builder) requestContent(r *art.ChatRequest) []attribute.KeyValue {
+	messages, err := b.encoder.Messages(r.Messages)
+	out := []attribute.KeyValue{attribute.String("gen_ai.input.messages", asText(track.AppendArray(nil, messages), err))}
 	if len(r.Tools) > 0 {
-		out = append(out, attribute.String("gen_ai.tool.definitions", asJSON(r.Tools)))
+		out = append(out, attribute.String("gen_ai.tool.definitions", asText(b.encoder.Tools(r.Tools))))
 	}
 	return out
 }
 
 // asJSON returns the JSON of what has one.
-func asJSON(v any) string {
-	data, err := json.Marshal(v)
+func asJSON(v any) string { return asText(json.Marshal(v)) }
+
+// asText returns JSON, or that of the error.
+func asText(data []byte, err error) string {
 	if err != nil {
 		return fmt.Sprintf("%q", err.Error())
 	}

@@ -23,19 +23,49 @@ type metrics struct {
 	inputs, outputs api.Int64Histogram // latest
 	inputSum        api.Int64Counter   // latest
 	outputSum       api.Int64Counter   // latest
+
+	models map[string]*modelOptions
+}
+
+// modelOptions are the attributes of what is recorded of a model, which are sorted once: that takes longer than to
+// record.
+type modelOptions struct {
+	chat, agent   []api.RecordOption
+	sum           []api.AddOption    // chat
+	input, output []api.RecordOption // chat, of either type of token
+}
+
+// of returns the attributes of a model.
+func (m *metrics) of(model string) *modelOptions {
+	if o := m.models[model]; o != nil {
+		return o
+	}
+	set := func(operation, name string, more ...attribute.KeyValue) api.MeasurementOption {
+		return api.WithAttributeSet(attribute.NewSet(append(more, attribute.String("gen_ai.operation.name", operation),
+			attribute.String("gen_ai.provider.name", m.provider), attribute.String(name, model))...))
+	}
+	chat, kind := set("chat", "gen_ai.request.model"), attribute.Key("gen_ai.token.type")
+	o := &modelOptions{
+		chat: []api.RecordOption{chat}, sum: []api.AddOption{chat},
+		agent:  []api.RecordOption{set("invoke_agent", "gen_ai.agent.name")},
+		input:  []api.RecordOption{set("chat", "gen_ai.request.model", kind.String("input"))},
+		output: []api.RecordOption{set("chat", "gen_ai.request.model", kind.String("output"))},
+	}
+	m.models[model] = o
+	return o
 }
 
 // newMetrics returns nil when no metrics are wanted.
-func newMetrics(ctx context.Context, o Options) (*metrics, error) {
+func newMetrics(o Options) (*metrics, error) {
 	if o.MetricsURL == "" {
 		return nil, nil
 	}
-	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(o.MetricsURL),
+	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(o.MetricsURL),
 		otlpmetrichttp.WithHeaders(o.Headers), otlpmetrichttp.WithTimeout(o.Timeout))
 	if err != nil {
 		return nil, err
 	}
-	m := &metrics{provider: o.Provider, meters: sdkmetric.NewMeterProvider(
+	m := &metrics{provider: o.Provider, models: map[string]*modelOptions{}, meters: sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)), sdkmetric.WithResource(resourceOf(o)))}
 	return m, m.instruments(*o.LatestMetrics)
 }
@@ -94,29 +124,23 @@ func (m *metrics) completion(e art.CompletionEvent) {
 	if m == nil {
 		return
 	}
-	ctx := context.Background()
-	names := []attribute.KeyValue{
-		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", m.provider),
-		attribute.String("gen_ai.request.model", e.Model.Name()),
-	}
+	ctx, of := context.Background(), m.of(e.Model.Name())
 	if e.Err != nil {
-		failed := append(names, attribute.String("error.type", fmt.Sprintf("%T", e.Err)))
-		m.duration.Record(ctx, e.Duration.Seconds(), api.WithAttributes(failed...))
+		kind := attribute.String("error.type", fmt.Sprintf("%T", e.Err))
+		m.duration.Record(ctx, e.Duration.Seconds(), append(of.chat[:1:1], api.WithAttributes(kind))...)
 		return
 	}
-	with := api.WithAttributes(names...)
-	m.duration.Record(ctx, e.Duration.Seconds(), with)
+	m.duration.Record(ctx, e.Duration.Seconds(), of.chat...)
 	input, output := int64(e.Response.Usage.PromptTokens), int64(e.Response.Usage.CompletionTokens)
 	if m.tokens != nil {
-		kind := attribute.Key("gen_ai.token.type")
-		m.tokens.Record(ctx, input, with, api.WithAttributes(kind.String("input")))
-		m.tokens.Record(ctx, output, with, api.WithAttributes(kind.String("output")))
+		m.tokens.Record(ctx, input, of.input...)
+		m.tokens.Record(ctx, output, of.output...)
 		return
 	}
-	m.inputs.Record(ctx, input, with)
-	m.outputs.Record(ctx, output, with)
-	m.inputSum.Add(ctx, input, with)
-	m.outputSum.Add(ctx, output, with)
+	m.inputs.Record(ctx, input, of.chat...)
+	m.outputs.Record(ctx, output, of.chat...)
+	m.inputSum.Add(ctx, input, of.sum...)
+	m.outputSum.Add(ctx, output, of.sum...)
 }
 
 // rollout records the duration of a rollout that has ended.
@@ -124,9 +148,7 @@ func (m *metrics) rollout(r *track.Rollout) {
 	if m == nil || m.agent == nil || r.End == nil {
 		return
 	}
-	m.agent.Record(context.Background(), r.End.Duration.Seconds(), api.WithAttributes(
-		attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.provider.name", m.provider),
-		attribute.String("gen_ai.agent.name", agentName(r))))
+	m.agent.Record(context.Background(), r.End.Duration.Seconds(), m.of(agentName(r)).agent...)
 }
 
 // close sends what was counted.

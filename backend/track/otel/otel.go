@@ -18,14 +18,12 @@ package otel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -66,23 +64,11 @@ type Options struct {
 // Tracker exports traces. See the documentation of the package.
 type Tracker struct {
 	opts     Options
-	events   *track.Queue[any] // of callbacks
-	batches  *track.Queue[batch]
 	exporter sdk.SpanExporter
 	metrics  *metrics // nil for none
-	ctx      context.Context
-	cancel   context.CancelFunc
-	done     chan struct{}
-	collect  *collector
-	closing  sync.Once
-	err      error // of the last batch that failed, and then of Close
+	spans    *builder
+	out      *track.Exporter[batch]
 }
-
-// How many events and batches of spans may wait.
-const (
-	maxEvents  = 4096
-	maxBatches = 256
-)
 
 // New starts a tracker. opts may be nil. An error says what is wrong with opts; that nobody listens is none.
 func New(opts *Options) (*Tracker, error) {
@@ -101,24 +87,20 @@ func New(opts *Options) (*Tracker, error) {
 	if len(o.Headers) > 0 {
 		clients = append(clients, otlptracehttp.WithHeaders(o.Headers))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	exporter, err := otlptracehttp.New(ctx, clients...)
+	exporter, err := otlptracehttp.New(context.Background(), clients...)
 	if err != nil {
-		cancel()
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	t := &Tracker{
-		opts: o, events: track.NewQueue[any](maxEvents), batches: track.NewQueue[batch](maxBatches),
-		exporter: exporter, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-	}
-	if t.metrics, err = newMetrics(ctx, o); err != nil {
-		cancel()
+	t := &Tracker{opts: o, exporter: exporter, spans: newBuilder(o)}
+	if t.metrics, err = newMetrics(o); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	t.collect = newCollector(t)
-	sent := make(chan struct{})
-	go func() { defer close(sent); t.send() }()
-	go func() { defer close(t.done); t.work(); <-sent }()
+	t.out = track.NewExporter(track.ExporterOptions[batch]{
+		Name: "otel", Items: "batches of spans", Waiting: maxBatches, Batch: maxTraces, Linger: linger, Timeout: o.Timeout,
+		Logger: o.Logger, Completion: t.metrics.completion, Rollout: t.rollout,
+		Lone: func(e art.CompletionEvent) ([]batch, int, error) { return []batch{t.spans.lone(e)}, 0, nil },
+		Send: t.send, Finish: t.finish,
+	})
 	return t, nil
 }
 
@@ -137,58 +119,21 @@ func (o *Options) setDefaults() {
 		names := strings.Split(os.Getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ",")
 		o.LatestMetrics = new(slices.Contains(names, "gen_ai_latest_experimental"))
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 }
 
 // Events returns the callbacks of the tracker, for [art.ModelOptions] and [art.GatherOptions].
-func (t *Tracker) Events() *art.Events {
-	return track.RolloutEvents(t.tell)
-}
-
-// tell queues an event.
-func (t *Tracker) tell(e any) {
-	if !t.events.Send(e) && t.events.Lost() == 1 {
-		t.opts.Logger.Warn("traces are too slow: events are dropped")
-	}
-}
+func (t *Tracker) Events() *art.Events { return t.out.Events() }
 
 // Dropped returns how many events, and how many batches of spans, were lost: because too many waited, or because the
 // receiver did not take them.
-func (t *Tracker) Dropped() int { return t.events.Lost() + t.batches.Lost() }
+func (t *Tracker) Dropped() int { return t.out.Dropped() }
 
 // Close exports what waits, for [Options].Timeout at most. The error says what was lost. A second call returns the
 // same.
-func (t *Tracker) Close() error {
-	t.closing.Do(func() {
-		timer := time.AfterFunc(t.opts.Timeout, t.cancel)
-		defer timer.Stop()
-		t.events.Close()
-		<-t.done
-		t.err = errors.Join(t.err, t.metrics.close(t.ctx))
-		t.cancel()
-		if n := t.Dropped(); n > 0 {
-			t.opts.Logger.Warn("traces are incomplete", "dropped", n)
-			t.err = errors.Join(t.err, fmt.Errorf("otel: %d events or batches of spans were lost", n))
-		}
-	})
-	return t.err
-}
+func (t *Tracker) Close() error { return t.out.Close() }
 
-// work turns events to spans until Close.
-func (t *Tracker) work() {
-	defer t.batches.Close()
-	for {
-		select {
-		case e := <-t.events.Items():
-			t.collect.take(e)
-		case <-t.events.Closed():
-			for range len(t.events.Items()) {
-				t.collect.take(<-t.events.Items())
-			}
-			t.collect.rollouts.Finish()
-			return
-		}
-	}
+// rollout makes the trace of a rollout.
+func (t *Tracker) rollout(r *track.Rollout) ([]batch, int, error) {
+	t.metrics.rollout(r)
+	return []batch{t.spans.rollout(r)}, 0, nil
 }

@@ -288,6 +288,16 @@ func TestTracker_Failures(t *testing.T) {
 	}
 }
 
+// Many rollouts that end at once are not lost.
+func TestTracker_Burst(t *testing.T) {
+	r := newReceiver(t)
+	spans, err := New(&Options{URL: r.URL + "/v1/traces"})
+	require.NoError(t, err)
+	agents(t, spans.Events(), 300)
+	require.NoError(t, spans.Close())
+	require.Len(t, r.named("invoke_agent player"), 600)
+}
+
 // Metrics have the names of either convention, and not of both.
 func TestTracker_Metrics(t *testing.T) {
 	for _, latest := range []bool{false, true} {

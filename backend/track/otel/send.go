@@ -2,73 +2,66 @@ package otel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Batches that wait are sent together, up to maxSpans.
+// Traces that wait are sent together: up to maxTraces, in requests of some maxSpans. Further ones than maxBatches are
+// dropped.
 const (
-	maxSpans = 512
-	linger   = time.Second
+	maxBatches = 1024
+	maxTraces  = 128
+	maxSpans   = 512
+	linger     = time.Second
 )
 
-// send exports batches until there are no more.
-func (t *Tracker) send() {
-	ticker := time.NewTicker(linger)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			t.sendWaiting()
-		case <-t.batches.Closed():
-			for len(t.batches.Items()) > 0 {
-				t.sendWaiting()
-			}
-			if err := t.exporter.Shutdown(t.ctx); err != nil && t.err == nil {
-				t.err = fmt.Errorf("otel: %w", err)
-			}
-			return
+// send exports traces, in as few requests as may be.
+func (t *Tracker) send(ctx context.Context, traces []batch) (lost int, err error) {
+	for len(traces) > 0 {
+		var spans []sdk.ReadOnlySpan
+		n := 0
+		for n < len(traces) && len(spans) < maxSpans {
+			spans = append(spans, traces[n].spans...)
+			n++
 		}
+		failed, problem := t.export(ctx, spans, traces[:n])
+		if problem != nil {
+			lost, err = lost+failed, problem
+		}
+		traces = traces[n:]
 	}
+	return lost, err
 }
 
-// sendWaiting sends what waits, in as few requests as may be.
-func (t *Tracker) sendWaiting() {
-	var spans []sdk.ReadOnlySpan
-	var scores []Score
-	n := 0
-	for len(t.batches.Items()) > 0 && len(spans) < maxSpans {
-		b := <-t.batches.Items()
-		spans, scores = append(spans, b.spans...), append(scores, b.scores...)
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	if err := t.exporter.ExportSpans(t.ctx, spans); err != nil {
-		t.failed("traces were not sent", n, err)
-		return
+// export sends the spans of traces, and then their scores.
+func (t *Tracker) export(ctx context.Context, spans []sdk.ReadOnlySpan, traces []batch) (lost int, err error) {
+	if err := t.exporter.ExportSpans(ctx, spans); err != nil {
+		return len(traces), fmt.Errorf("traces were not sent: %w", err)
 	}
 	if t.opts.Scores == nil {
-		return
+		return 0, nil
 	}
-	for _, s := range scores {
-		ctx, cancel := context.WithTimeout(t.ctx, t.opts.Timeout)
-		err := t.opts.Scores.send(ctx, s)
-		cancel()
-		if err != nil {
-			t.failed("a score was not sent", 1, err)
+	for _, trace := range traces {
+		for _, s := range trace.scores {
+			ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
+			problem := t.opts.Scores.send(ctx, s)
+			cancel()
+			if problem != nil {
+				lost, err = lost+1, fmt.Errorf("a score was not sent: %w", problem)
+			}
 		}
 	}
+	return lost, err
 }
 
-// failed counts n batches that were lost.
-func (t *Tracker) failed(what string, n int, err error) {
-	t.batches.Lose(n)
-	if t.err == nil {
-		t.opts.Logger.Warn(what, "error", err)
+// finish sends what was counted.
+func (t *Tracker) finish(ctx context.Context) error {
+	err := t.metrics.close(ctx)
+	if problem := t.exporter.Shutdown(ctx); problem != nil {
+		err = errors.Join(err, fmt.Errorf("otel: %w", problem))
 	}
-	t.err = fmt.Errorf("otel: %s: %w", what, err)
+	return err
 }

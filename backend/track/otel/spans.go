@@ -24,13 +24,14 @@ type batch struct {
 
 // builder makes spans of what has happened already.
 type builder struct {
-	opts   Options
-	tracer trace.Tracer
-	ended  []sdk.ReadOnlySpan
+	opts    Options
+	tracer  trace.Tracer
+	ended   []sdk.ReadOnlySpan
+	encoder *track.Encoder // of one rollout
 }
 
 func newBuilder(o Options) *builder {
-	b := &builder{opts: o}
+	b := &builder{opts: o, encoder: newEncoder()}
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(b), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithResource(resourceOf(o)), sdk.WithRawSpanLimits(unlimited))
 	b.tracer = provider.Tracer("github.com/goart-dev/art")
@@ -66,7 +67,7 @@ func (b *builder) ForceFlush(context.Context) error { return nil }
 // take returns the spans that have ended.
 func (b *builder) take() batch {
 	spans := b.ended
-	b.ended = nil
+	b.ended, b.encoder = nil, newEncoder()
 	return batch{spans: spans}
 }
 

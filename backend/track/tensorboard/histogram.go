@@ -4,8 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
+	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -52,8 +51,8 @@ func histograms(g track.Groups) []value {
 	} {
 		data := slices.DeleteFunc(h.data, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 		if len(data) > 0 {
-			v := appendBytes(nil, 1, []byte(g.Split+"/"+h.name))
-			out = append(out, appendBytes(v, 5, histogram(data)))
+			v := protofield.AppendBytes(nil, 1, []byte(g.Split+"/"+h.name))
+			out = append(out, protofield.AppendBytes(v, 5, histogram(data)))
 		}
 	}
 	return out
@@ -81,16 +80,7 @@ func histogram(data []float64) []byte {
 	}
 	var b []byte
 	for i, x := range []float64{low, high, float64(len(data)), sum, squares} {
-		b = appendDouble(b, protowire.Number(i+1), x)
+		b = protofield.AppendDouble(b, protofield.Number(i+1), x)
 	}
-	return appendBytes(appendBytes(b, 6, packed(limits)), 7, packed(counts))
-}
-
-// packed returns numbers as a packed repeated field.
-func packed(data []float64) []byte {
-	var b []byte
-	for _, x := range data {
-		b = protowire.AppendFixed64(b, math.Float64bits(x))
-	}
-	return b
+	return protofield.AppendDoubles(protofield.AppendDoubles(b, 6, limits), 7, counts)
 }

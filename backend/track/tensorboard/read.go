@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
+	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -70,85 +69,54 @@ func addFile(values track.Values, file []byte) error {
 func addEvent(values track.Values, data []byte) error {
 	step, start := 0, false
 	var summaries [][]byte
-	err := fields(data, func(field protowire.Number, number uint64, inner []byte) {
-		switch field {
-		case 2:
-			step = int(int64(number))
-		case 5:
-			summaries = append(summaries, inner)
-		case 7:
-			start = string(inner) == "\x08\x01"
+	for f, err := range protofield.All(data) {
+		if err != nil {
+			return err
 		}
-	})
+		switch f.Number {
+		case 2:
+			step = int(int64(f.Bits))
+		case 5:
+			summaries = append(summaries, f.Data)
+		case 7:
+			start = string(f.Data) == "\x08\x01"
+		}
+	}
 	if start {
 		maps.DeleteFunc(values, func(at int, _ map[string]float64) bool { return at >= step })
 	}
 	for _, summary := range summaries {
-		var list [][]byte
-		if err := fields(summary, func(field protowire.Number, _ uint64, inner []byte) {
-			if field == 1 {
-				list = append(list, inner)
+		for f, err := range protofield.All(summary) {
+			if err == nil && f.Number == 1 {
+				err = addScalar(values, step, f.Data)
 			}
-		}); err != nil {
-			return err
-		}
-		for _, v := range list {
-			if err := addScalar(values, step, v); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 	}
-	return err
+	return nil
 }
 
 // addScalar adds a value, if it is a scalar.
 func addScalar(values track.Values, step int, v []byte) error {
 	tag, scalar, ok := "", float64(0), false
-	err := fields(v, func(field protowire.Number, number uint64, inner []byte) {
-		switch field {
-		case 1:
-			tag = string(inner)
-		case 2:
-			scalar, ok = float64(math.Float32frombits(uint32(number))), true
+	for f, err := range protofield.All(v) {
+		if err != nil {
+			return err
 		}
-	})
+		switch f.Number {
+		case 1:
+			tag = string(f.Data)
+		case 2:
+			scalar, ok = float64(math.Float32frombits(uint32(f.Bits))), true
+		}
+	}
 	if ok {
 		if values[step] == nil {
 			values[step] = map[string]float64{}
 		}
 		values[step][tag] = scalar
-	}
-	return err
-}
-
-// fields calls f with each field of a message: its number, and its bits or its bytes.
-func fields(b []byte, f func(field protowire.Number, number uint64, inner []byte)) error {
-	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		number, inner := uint64(0), []byte(nil)
-		switch kind {
-		case protowire.VarintType:
-			number, n = protowire.ConsumeVarint(b)
-		case protowire.Fixed32Type:
-			var x uint32
-			x, n = protowire.ConsumeFixed32(b)
-			number = uint64(x)
-		case protowire.Fixed64Type:
-			number, n = protowire.ConsumeFixed64(b)
-		case protowire.BytesType:
-			inner, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(field, kind, b)
-		}
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		f(field, number, inner)
-		b = b[n:]
 	}
 	return nil
 }

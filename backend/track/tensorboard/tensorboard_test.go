@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -58,8 +59,8 @@ func session(now time.Time) []event {
 // Importance ratios have a histogram, without those that are not finite.
 func TestHistograms_Ratios(t *testing.T) {
 	got := histograms(track.Groups{Split: "train", Ratios: []float32{1, 2, float32(math.Inf(1))}})
-	want := appendBytes(nil, 1, []byte("train/importance_ratios"))
-	require.Equal(t, []value{appendBytes(want, 5, histogram([]float64{1, 2}))}, got)
+	want := protofield.AppendBytes(nil, 1, []byte("train/importance_ratios"))
+	require.Equal(t, []value{protofield.AppendBytes(want, 5, histogram([]float64{1, 2}))}, got)
 }
 
 // shown is what TensorBoard shows.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/goart-dev/art/internal/protofield"
 )
 
 // The field numbers are those of wandb_internal.proto of wandb 0.31.
@@ -24,51 +26,36 @@ const (
 	fieldExit    = 18
 )
 
-func appendVarint(b []byte, field protowire.Number, v uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
-}
-
-func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
-}
-
-func appendText(b []byte, field protowire.Number, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return appendBytes(b, field, []byte(text))
-}
-
 // withNumber puts the number of a record before its content, and drops one that is there.
 func withNumber(record []byte, num int64) []byte {
 	if field, kind, n := protowire.ConsumeTag(record); field == fieldNum {
 		record = record[n+max(0, protowire.ConsumeFieldValue(field, kind, record[n:])):]
 	}
-	return append(appendVarint(nil, fieldNum, uint64(num)), record...)
+	return append(protofield.AppendVarint(nil, fieldNum, uint64(num)), record...)
 }
 
 // runRecord begins a run.
 func runRecord(id, entity, project, name string, start time.Time, config map[string]any) []byte {
-	b := appendText(nil, 1, id)
-	b = appendText(b, 2, entity)
-	b = appendText(b, 3, project)
+	b := protofield.AppendText(nil, 1, id)
+	b = protofield.AppendText(b, 2, entity)
+	b = protofield.AppendText(b, 3, project)
 	if len(config) > 0 {
-		b = appendBytes(b, 4, configItems(config))
+		b = protofield.AppendBytes(b, 4, configItems(config))
 	}
-	b = appendText(b, 8, name)
-	b = appendBytes(b, 17, appendVarint(nil, 1, uint64(start.Unix())))
-	return appendBytes(nil, fieldRun, b)
+	b = protofield.AppendText(b, 8, name)
+	b = protofield.AppendBytes(b, 17, protofield.AppendVarint(nil, 1, uint64(start.Unix())))
+	return protofield.AppendBytes(nil, fieldRun, b)
 }
 
 func configRecord(config map[string]any) []byte {
-	return appendBytes(nil, fieldConfig, configItems(config))
+	return protofield.AppendBytes(nil, fieldConfig, configItems(config))
 }
 
 func configItems(config map[string]any) []byte {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(config)) {
-		item := appendText(appendText(nil, 1, key), 16, asJSON(config[key]))
-		b = appendBytes(b, 1, item)
+		item := protofield.AppendText(protofield.AppendText(nil, 1, key), 16, asJSON(config[key]))
+		b = protofield.AppendBytes(b, 1, item)
 	}
 	return b
 }
@@ -76,10 +63,11 @@ func configItems(config map[string]any) []byte {
 // metricRecord defines metrics by a glob, with the training step as x-axis, or that step itself.
 func metricRecord(glob string) []byte {
 	if glob == keyStep {
-		return appendBytes(nil, fieldMetric, appendBytes(appendText(nil, 1, glob), 6, appendVarint(nil, 3, 1)))
+		b := protofield.AppendBytes(protofield.AppendText(nil, 1, glob), 6, protofield.AppendVarint(nil, 3, 1))
+		return protofield.AppendBytes(nil, fieldMetric, b)
 	}
-	b := appendText(appendText(nil, 2, glob), 4, keyStep)
-	return appendBytes(nil, fieldMetric, appendBytes(b, 6, appendVarint(nil, 1, 1)))
+	b := protofield.AppendText(protofield.AppendText(nil, 2, glob), 4, keyStep)
+	return protofield.AppendBytes(nil, fieldMetric, protofield.AppendBytes(b, 6, protofield.AppendVarint(nil, 1, 1)))
 }
 
 // historyRecord is a row.
@@ -92,26 +80,27 @@ func historyRecord(row map[string]any) []byte {
 	case float64: // of a row that was read
 		step = int(n)
 	}
-	return appendBytes(nil, fieldHistory, appendBytes(b, 2, appendVarint(nil, 1, uint64(step))))
+	b = protofield.AppendBytes(b, 2, protofield.AppendVarint(nil, 1, uint64(step)))
+	return protofield.AppendBytes(nil, fieldHistory, b)
 }
 
 func summaryRecord(summary map[string]any) []byte {
-	return appendBytes(nil, fieldSummary, items(summary))
+	return protofield.AppendBytes(nil, fieldSummary, items(summary))
 }
 
 // items are the fields "item" of a history and "update" of a summary.
 func items(values map[string]any) []byte {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		b = appendBytes(b, 1, appendText(appendText(nil, 2, key), 16, asJSON(values[key])))
+		b = protofield.AppendBytes(b, 1, protofield.AppendText(protofield.AppendText(nil, 2, key), 16, asJSON(values[key])))
 	}
 	return b
 }
 
 // fileRecord says that a file below "files" is to be uploaded.
 func fileRecord(path string) []byte {
-	item := appendVarint(appendVarint(appendText(nil, 1, path), 2, 0), 3, 2) // now; media
-	return appendBytes(nil, fieldFiles, appendBytes(nil, 1, item))
+	item := protofield.AppendVarint(protofield.AppendVarint(protofield.AppendText(nil, 1, path), 2, 0), 3, 2) // now; media
+	return protofield.AppendBytes(nil, fieldFiles, protofield.AppendBytes(nil, 1, item))
 }
 
 func exitRecord(failed bool, runtime time.Duration) []byte {
@@ -119,69 +108,57 @@ func exitRecord(failed bool, runtime time.Duration) []byte {
 	if failed {
 		code = 1
 	}
-	b := appendVarint(appendVarint(nil, 1, code), 2, uint64(runtime.Seconds()))
-	return appendBytes(nil, fieldExit, b)
+	b := protofield.AppendVarint(protofield.AppendVarint(nil, 1, code), 2, uint64(runtime.Seconds()))
+	return protofield.AppendBytes(nil, fieldExit, b)
 }
 
 // kindOfRecord returns the field of a record that is not its number, and its content.
-func kindOfRecord(record []byte) (kind protowire.Number, content []byte, err error) {
-	err = fields(record, func(field protowire.Number, inner []byte) {
-		if field != fieldNum && inner != nil {
-			kind, content = field, inner
+func kindOfRecord(record []byte) (kind protofield.Number, content []byte, err error) {
+	for f, err := range protofield.All(record) {
+		if err != nil {
+			return 0, nil, err
 		}
-	})
-	return kind, content, err
+		if f.Number != fieldNum && f.Data != nil {
+			kind, content = f.Number, f.Data
+		}
+	}
+	return kind, content, nil
 }
 
 // rowOf reads a history record.
 func rowOf(content []byte) (map[string]any, error) {
 	row := map[string]any{}
-	var list [][]byte
-	err := fields(content, func(field protowire.Number, inner []byte) {
-		if field == 1 {
-			list = append(list, inner)
+	for f, err := range protofield.All(content) {
+		if err == nil && f.Number == 1 {
+			err = readItem(row, f.Data)
 		}
-	})
-	for _, item := range list {
-		var key, value string
-		if err := fields(item, func(field protowire.Number, inner []byte) {
-			switch field {
-			case 1, 2:
-				key = string(inner)
-			case 16:
-				value = string(inner)
-			}
-		}); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		var v any
-		if err := json.Unmarshal([]byte(value), &v); err != nil {
-			return nil, fmt.Errorf("wandb: value of %q: %w", key, err)
-		}
-		row[key] = v
 	}
-	return row, err
+	return row, nil
 }
 
-// fields calls f with each field of a message; inner is nil for one that is no bytes.
-func fields(b []byte, f func(field protowire.Number, inner []byte)) error {
-	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
+// readItem adds an item of a history record to a row.
+func readItem(row map[string]any, item []byte) error {
+	var key string
+	var value []byte
+	for f, err := range protofield.All(item) {
+		if err != nil {
+			return err
 		}
-		b = b[n:]
-		n = protowire.ConsumeFieldValue(field, kind, b)
-		if n < 0 {
-			return protowire.ParseError(n)
+		switch f.Number {
+		case 1, 2:
+			key = string(f.Data)
+		case 16:
+			value = f.Data
 		}
-		var inner []byte
-		if kind == protowire.BytesType {
-			inner, _ = protowire.ConsumeBytes(b)
-		}
-		f(field, inner)
-		b = b[n:]
 	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return fmt.Errorf("wandb: value of %q: %w", key, err)
+	}
+	row[key] = v
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/goart-dev/art/internal/protofield"
 )
 
 // The field numbers are those of profile.proto of github.com/google/pprof.
@@ -36,21 +36,20 @@ func readProfile(data []byte) ([]sample, error) {
 		return nil, err
 	}
 	var m messages
-	err = each(data, func(field protowire.Number, _ uint64, inner []byte) error {
-		switch field {
-		case 2:
-			m.samples = append(m.samples, inner)
-		case 4:
-			m.locations = append(m.locations, inner)
-		case 5:
-			m.functions = append(m.functions, inner)
-		case 6:
-			m.texts = append(m.texts, string(inner))
+	for f, err := range protofield.All(data) {
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		switch f.Number {
+		case 2:
+			m.samples = append(m.samples, f.Data)
+		case 4:
+			m.locations = append(m.locations, f.Data)
+		case 5:
+			m.functions = append(m.functions, f.Data)
+		case 6:
+			m.texts = append(m.texts, string(f.Data))
+		}
 	}
 	return m.decode()
 }
@@ -67,38 +66,16 @@ func (m *messages) decode() ([]sample, error) {
 	}
 	locations := map[uint64][]string{}
 	for _, data := range m.locations {
-		var id uint64
-		var names []string // what is inlined first
-		if err := each(data, func(field protowire.Number, n uint64, inner []byte) error {
-			switch field {
-			case 1:
-				id = n
-			case 4:
-				function, _, err := twoNumbers(inner, 1, 2)
-				names = append(names, functions[function])
-				return err
-			}
-			return nil
-		}); err != nil {
+		id, names, err := locationOf(data, functions)
+		if err != nil {
 			return nil, err
 		}
 		locations[id] = names
 	}
 	var out []sample
 	for _, data := range m.samples {
-		var s sample
-		if err := each(data, func(field protowire.Number, n uint64, inner []byte) error {
-			numbers, err := numbersOf(n, inner)
-			for _, n := range numbers {
-				switch field {
-				case 1:
-					s.stack = append(s.stack, locations[n]...)
-				case 2:
-					s.values = append(s.values, int64(n))
-				}
-			}
-			return err
-		}); err != nil {
+		s, err := sampleOf(data, locations)
+		if err != nil {
 			return nil, err
 		}
 		out = append(out, s)
@@ -106,62 +83,63 @@ func (m *messages) decode() ([]sample, error) {
 	return out, nil
 }
 
-// each calls f with the fields of a message: numbers, and bytes.
-func each(b []byte, f func(field protowire.Number, n uint64, inner []byte) error) error {
-	for len(b) > 0 {
-		field, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
+// locationOf reads a location: its id and the names of its functions, what is inlined first.
+func locationOf(data []byte, functions map[uint64]string) (id uint64, names []string, err error) {
+	for f, err := range protofield.All(data) {
+		if err != nil {
+			return 0, nil, err
 		}
-		b = b[n:]
-		n = protowire.ConsumeFieldValue(field, kind, b)
-		if n < 0 {
-			return protowire.ParseError(n)
+		switch f.Number {
+		case 1:
+			id = f.Bits
+		case 4:
+			function, _, err := twoNumbers(f.Data, 1, 2)
+			if err != nil {
+				return 0, nil, err
+			}
+			names = append(names, functions[function])
 		}
-		var number uint64
-		var inner []byte
-		switch kind {
-		case protowire.VarintType:
-			number, _ = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			inner, _ = protowire.ConsumeBytes(b)
-		}
-		if err := f(field, number, inner); err != nil {
-			return err
-		}
-		b = b[n:]
 	}
-	return nil
+	return id, names, nil
+}
+
+func sampleOf(data []byte, locations map[uint64][]string) (s sample, err error) {
+	for f, err := range protofield.All(data) {
+		if err != nil {
+			return s, err
+		}
+		if f.Number > 2 {
+			continue
+		}
+		numbers, err := f.Varints()
+		if err != nil {
+			return s, err
+		}
+		for _, n := range numbers {
+			if f.Number == 1 {
+				s.stack = append(s.stack, locations[n]...)
+			} else {
+				s.values = append(s.values, int64(n))
+			}
+		}
+	}
+	return s, nil
 }
 
 // twoNumbers returns two fields of a message.
-func twoNumbers(b []byte, first, second protowire.Number) (x, y uint64, err error) {
-	err = each(b, func(field protowire.Number, n uint64, _ []byte) error {
-		switch field {
+func twoNumbers(b []byte, first, second protofield.Number) (x, y uint64, err error) {
+	for f, err := range protofield.All(b) {
+		if err != nil {
+			return 0, 0, err
+		}
+		switch f.Number {
 		case first:
-			x = n
+			x = f.Bits
 		case second:
-			y = n
+			y = f.Bits
 		}
-		return nil
-	})
-	return x, y, err
-}
-
-// numbersOf are those of a repeated field, packed or not.
-func numbersOf(n uint64, inner []byte) ([]uint64, error) {
-	if inner == nil {
-		return []uint64{n}, nil
 	}
-	var list []uint64
-	for len(inner) > 0 {
-		n, size := protowire.ConsumeVarint(inner)
-		if size < 0 {
-			return nil, protowire.ParseError(size)
-		}
-		list, inner = append(list, n), inner[size:]
-	}
-	return list, nil
+	return x, y, nil
 }
 
 // parts are the trackers, by what the names of their functions begin with. The first that a stack has counts. What is

@@ -122,6 +122,9 @@ func (b *browser) overview(run *trainer) {
 	b.await("a reading under the pointer", `document.querySelector(".reading")?.innerText.includes("games/player-1")`)
 	b.do(chromedp.Click("#compare [name=bands]"))
 	b.await("bands", `document.querySelector("#comparison .frame").ariaLabel.includes("(1 run)")`)
+	b.do(chromedp.KeyEvent("x"))
+	b.await("a logarithmic axis", `location.search.includes("logx=1") &&
+		document.querySelector("#comparison").innerText.includes("step 0 is left out")`)
 	b.open(evaluate[string](b, "location.origin") + "/")
 	b.shot("overview")
 	b.clean("overview")
