@@ -132,19 +132,22 @@ func TestPages_ShowWhatIsStored(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, "%s\n%s", path, body)
 	}
 	for path, want := range map[string][]string{
-		"/": {"games/player-1", "0.75", "tiny"},
+		"/":                                    {"games/player-1", "0.75", "tiny"},
+		"/?bands=1":                            {"games/player (1 run)", "the mean of its runs"},
+		"/run?run=games/player-1&section=loss": {"./csv?metric=loss%2Fentropy&run=games%2Fplayer-1"},
 		"/run?run=games/player-1": {"Entropy, nats", "all rewards are equal", "Where the time goes", "best val/reward",
 			"train trajectories", "judging", "waiting and all else", "Memory, bytes", "memory/device_work_bytes"},
-		"/groups?run=games/player-1": {"<b>4</b> trajectories in <b>2</b> groups", "no: all rewards are equal",
+		"/groups?run=games/player-1": {"4 trajectories in 2 groups", "no: all rewards are equal",
 			"1 failed rollout"},
 		"/groups?run=games/player-1&min=0.6":        {"1 group of 2"},
 		"/groups?run=games/player-1&view=batch":     {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences"},
 		"/groups?run=games/player-1&view=time":      {"rollouts", "judging", "17 %", "training", "1s"},
-		"/group?run=games/player-1&group=0":         {"+1", "-1", "Be brief.", "four", "the tool broke"},
+		"/group?run=games/player-1&group=0":         {"+1", "-1", "2 trajectories", "mean reward <b>0.5</b>", "Be brief.", "four", "the tool broke"},
 		"/search?run=games/player-1&q=FOUR":         {"<mark>four</mark>"},
+		"/group?run=games/player-1&color=logprob":   {"Probability when sampled"},
 		"/search?run=games/player-1&q=four&max=0.5": {"Nothing has all of that"},
 		"/search?run=games/player-1&failed=1":       {"the tool broke"},
-		"/scenario?run=games/player-1&group=1":      {"3+3?", "step 2", "step 0", "six"},
+		"/scenario?run=games/player-1&group=1":      {"3+3?", "step 2", "step 0", "six", "0.5 (0.5 to 0.5)"},
 		"/csv?run=games/player-1&metric=val/reward": {"val,3,0.75"},
 	} {
 		for _, text := range want {

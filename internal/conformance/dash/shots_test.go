@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,10 @@ func TestShots(t *testing.T) {
 	if len(runs) == 0 {
 		t.Fatalf("%s has no runs", dir)
 	}
+	into, err = filepath.Abs(into)
+	check(t, err)
+	t.Chdir(filepath.Dir(dir)) // the page shows the name of the folder
+	dir = filepath.Base(dir)
 	judge := dash.NewJudge()
 	page, err := dash.Start("127.0.0.1:0", &dash.Options{Dir: dir, Judge: judge, Stars: true, Tokens: tokensOf})
 	check(t, err)
@@ -82,6 +87,15 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 	b.do(chromedp.Click(".star button.on")) // the folder stays as it was
 	b.await("no star", `!document.querySelector(".star button.on")`)
 	b.judgeShot(r, last, judge, base)
+	b.do(chromedp.EmulateViewport(390, 844))
+	for _, view := range []struct{ name, path, ready string }{
+		{"phone-run", "/run?run=" + name, "#charts .line"},
+		{"phone-group", "/group" + at + "&group=0&color=logprob", ".tokens > span[title]"},
+	} {
+		b.open(base + view.path)
+		b.await(view.name, fmt.Sprintf("document.querySelector(%q)", view.ready))
+		b.shot(view.name)
+	}
 }
 
 // judgeShot lets a stored group wait for a person.
@@ -96,6 +110,7 @@ func (b *browser) judgeShot(r *rundir.Run, step int, judge *dash.Judge, base str
 	}()
 	b.open(base + "/judge")
 	b.await("a group that waits", `document.querySelector("#verdict .column")`)
+	b.do(chromedp.KeyEvent("2"), chromedp.KeyEvent("1"))
 	b.shot("judge")
 	b.do(chromedp.Click(`#verdict [name=drop]`))
 	select {
