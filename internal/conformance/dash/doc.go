@@ -11,5 +11,7 @@
 //	for seed in 1 2 3; do go run ./examples/tictactoe -seed $seed -dir $RUNS -steps 40 -group 16 -measure 100; done
 //	cd internal/conformance/dash
 //	ART_RUNS=$RUNS ART_SHOTS=../../../docs/images ART_CHROMIUM=$(command -v chromium) go test -count=1 -run Shots ./...
-//	pngquant --quality 60-95 --strip --force --ext .png 64 ../../../docs/images/dash-*.png
+//	cd ../../../docs/images
+//	pngquant --speed 1 --nofs --strip --force --ext .png 32 dash-*.png
+//	pngquant --speed 1 --nofs --strip --force --ext .png 16 $(ls dash-*.png | grep -v -e group- -e run-)
 package dash

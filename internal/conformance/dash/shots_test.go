@@ -61,6 +61,7 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 	about, last := r.About(), slices.Max(steps)
 	name := url.QueryEscape(about.Project + "/" + about.Name)
 	at := fmt.Sprintf("?run=%s&split=train&step=%d", name, last)
+	early := fmt.Sprintf("?run=%s&split=train&step=%d", name, steps[len(steps)/5]) // a policy that is not sure yet
 	for _, view := range []struct{ name, path, ready string }{
 		{"overview", "/", "#comparison .line"},
 		{"seeds", "/?bands=1", "#comparison .band"},
@@ -68,7 +69,7 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 		{"groups", "/groups" + at, "#groups [data-row]"},
 		{"time", "/groups" + at + "&view=time", ".gantt rect"},
 		{"batch", "/groups" + at + "&view=batch", ".pack rect"},
-		{"group", "/group" + at + "&group=0&color=logprob", ".tokens > span[title]"},
+		{"group", "/group" + early + "&group=1&color=logprob", ".tokens > span[title]"},
 		{"scenario", "/scenario" + at + "&group=0&by=index", "#steps [data-row]"},
 		{"search", "/search" + at + "&max=0", ".hits article"},
 	} {
@@ -90,7 +91,7 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 	b.do(chromedp.EmulateViewport(390, 844))
 	for _, view := range []struct{ name, path, ready string }{
 		{"phone-run", "/run?run=" + name, "#charts .line"},
-		{"phone-group", "/group" + at + "&group=0&color=logprob", ".tokens > span[title]"},
+		{"phone-group", "/group" + early + "&group=1&color=logprob", ".tokens > span[title]"},
 	} {
 		b.open(base + view.path)
 		b.await(view.name, fmt.Sprintf("document.querySelector(%q)", view.ready))
