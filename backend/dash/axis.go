@@ -36,6 +36,17 @@ func (x xAxis) text(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
+// reading writes a place on the axis where the axis is not beside it.
+func (x xAxis) reading(v float64) string {
+	switch x {
+	case xTime:
+		return x.text(v)
+	case xTokens:
+		return x.text(v) + " tokens"
+	}
+	return "step " + x.text(v)
+}
+
 // axis is a range of values.
 type axis struct {
 	low, high float64
@@ -88,7 +99,11 @@ func (a *axis) place(v float64) float64 {
 // ticks returns about n places with round values.
 func (a *axis) ticks(n int) []tick {
 	var list []tick
-	for _, v := range a.rounds(n) {
+	places := a.rounds(n)
+	if len(places) < 3 && a.kind == "" {
+		places = a.rounds(2 * n) // fewer than three say little about the scale
+	}
+	for _, v := range places {
 		text := number(v)
 		if a.kind != "" {
 			text = a.kind.text(v)

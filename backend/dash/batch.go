@@ -22,7 +22,7 @@ type batch struct {
 
 // batchCounts are the tokens of what is drawn.
 type batchCounts struct {
-	Sequences, Tokens, Context, Trained, Forced, Saved int
+	Sequences, Tokens, Context, Trained, Skipped, Forced, Saved int
 }
 
 // batchGroup is a group: its shared prompt, and its sequences below each other.
@@ -32,8 +32,9 @@ type batchGroup struct {
 	Prompt string // width in percent
 	Tokens int    // of the prompt
 	Lines  []batchLine
-	Height int // of the drawing, in pixels
-	More   int // sequences that are left out
+	Height int    // of the drawing, in pixels
+	More   int    // sequences that are left out
+	Skip   string // why it is not trained on
 }
 
 // batchLine is a sequence.
@@ -43,12 +44,12 @@ type batchLine struct {
 	Label    string
 }
 
-// segment is a part of a sequence: context, sampled or forced tokens.
+// segment is a part of a sequence: context, sampled or forced tokens, or those of a group that is not trained on.
 type segment struct{ X, W, Class string }
 
 // span is a number of tokens of one kind.
 type span struct {
-	kind string // context, trained or forced
+	kind string // context, trained, forced or skipped
 	n    int
 }
 
@@ -130,6 +131,10 @@ func (h *Handler) readBatch(at *place, x *index) (*batch, error) {
 		if err != nil {
 			return nil, err
 		}
+		made := batchGroup{Number: entry.number, Link: at.Link("group", "group", entry.number)}
+		if _, reason := at.weighing().advantages(entry.rewards()); reason != "" && at.Split == "train" {
+			made.Skip = skipText(string(reason))
+		}
 		var list []sequence
 		for i, t := range g.Trajectories {
 			list = append(list, sequencesOf(t, fmt.Sprintf("trajectory %d, reward %s", i, number(t.Reward)))...)
@@ -138,7 +143,7 @@ func (h *Handler) readBatch(at *place, x *index) (*batch, error) {
 			b.Longest = max(b.Longest, len(list[i].prompt)+list[i].length())
 		}
 		all = append(all, list)
-		b.Groups = append(b.Groups, batchGroup{Number: entry.number, Link: at.Link("group", "group", entry.number)})
+		b.Groups = append(b.Groups, made)
 	}
 	for i, list := range all {
 		b.draw(&b.Groups[i], list)
@@ -154,6 +159,11 @@ func (b *batch) draw(g *batchGroup, list []sequence) {
 	shared := len(list[0].prompt)
 	for _, s := range list {
 		shared = min(shared, sharedPrefix(list[0].prompt, s.prompt))
+		for i := range s.spans {
+			if g.Skip != "" && s.spans[i].kind == "trained" {
+				s.spans[i].kind = "skipped"
+			}
+		}
 	}
 	g.Tokens, g.Prompt = shared, percent(float64(shared)/float64(b.Longest))
 	g.More = max(0, len(list)-maxBatchLines)
@@ -199,6 +209,8 @@ func (b *batch) count(s sequence, shared int) {
 			c.Trained += p.n
 		case "forced":
 			c.Forced += p.n
+		case "skipped":
+			c.Skipped += p.n
 		}
 	}
 }

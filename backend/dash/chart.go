@@ -16,11 +16,12 @@ const extent = 1000
 // chart is what is to be drawn.
 type chart struct {
 	Title  string
-	Key    string // of the metric, for the file of all values; "" for several
+	CSV    string // address of the file of all values; "" for none
 	X      xAxis
 	Log    bool // the vertical axis is logarithmic: values that are not above 0 are left out
 	LogX   bool // the horizontal axis is logarithmic: what is at 0 of it, as step 0, is left out
 	Area   bool // fill between Low and High, in place of lines
+	Named  bool // the legend names a single series too
 	Series []series
 	Note   string
 }
@@ -42,8 +43,9 @@ func at(x, y float64) point { return point{x, y, math.NaN(), math.NaN()} }
 
 // chartView is a chart with its numbers as texts, for the template.
 type chartView struct {
-	Title, Key, Label, Note, Data string
-	Empty                         bool
+	Title, CSV, Label, Note, Data string
+	XName                         string // of the horizontal axis
+	Empty, Legend, Area           bool
 	XTicks, YTicks                []tick
 	Series                        []seriesView
 	Table                         table
@@ -67,7 +69,8 @@ type table struct {
 
 // view computes what the template needs.
 func (c *chart) view() chartView {
-	v := chartView{Title: c.Title, Key: c.Key, Note: c.Note}
+	v := chartView{Title: c.Title, CSV: c.CSV, Note: c.Note, XName: c.X.name(), Legend: c.Named || len(c.Series) > 1,
+		Area: c.Area}
 	left, leftX := c.drop()
 	if left > 0 {
 		v.Note = strings.TrimSpace(fmt.Sprintf("%s %d values that a logarithmic axis cannot show are left out.", v.Note,
@@ -286,7 +289,7 @@ func (c *chart) data(x axis) string {
 		l := line{Name: s.Name}
 		for _, p := range s.Points {
 			l.At = append(l.At, math.Round(x.place(p.X)*1e4)/1e4)
-			l.X, l.Y = append(l.X, c.X.text(p.X)), append(l.Y, rounded(c.value(p)))
+			l.X, l.Y = append(l.X, c.X.reading(p.X)), append(l.Y, rounded(c.value(p)))
 		}
 		lines = append(lines, l)
 	}
@@ -304,6 +307,14 @@ func rounded(v float64) float64 {
 		return v
 	}
 	return out
+}
+
+// cell is a point as a text, with its band where there is one.
+func (c *chart) cell(p point) string {
+	if c.Area || !finite(p.Low) || !finite(p.High) {
+		return number(c.value(p))
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(p.Y), number(p.Low), number(p.High))
 }
 
 // maxRows bounds the rows of the table under a chart: the newest.
@@ -325,7 +336,7 @@ func (c *chart) table() table {
 				rows[p.X] = make([]string, len(c.Series))
 				places = append(places, p.X)
 			}
-			rows[p.X][i] = number(c.value(p))
+			rows[p.X][i] = c.cell(p)
 		}
 	}
 	sortDescending(places)

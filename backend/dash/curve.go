@@ -80,8 +80,9 @@ func experiment(name string) string {
 	return name
 }
 
-// overSeeds returns the mean of several curves, with their lowest and highest values as band. Where the curves have
-// points at the same places, it is over these; otherwise they are interpolated, where all of them are defined.
+// overSeeds returns the mean of several curves, with their lowest and highest values as band, where all of them are
+// defined: a mean over fewer would jump. Where the curves have points at the same places, it is over these; otherwise
+// they are interpolated.
 func overSeeds(curves [][]point) []point {
 	curves = slices.DeleteFunc(slices.Clone(curves), func(c []point) bool { return len(c) == 0 })
 	if len(curves) == 0 {
@@ -91,13 +92,11 @@ func overSeeds(curves [][]point) []point {
 	for _, x := range commonPlaces(curves) {
 		low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
 		for _, c := range curves {
-			y, ok := interpolate(c, x)
-			if !ok {
-				continue
+			if y, ok := interpolate(c, x); ok {
+				low, high, sum, n = min(low, y), max(high, y), sum+y, n+1
 			}
-			low, high, sum, n = min(low, y), max(high, y), sum+y, n+1
 		}
-		if n > 0 {
+		if n == len(curves) {
 			list = append(list, point{x, sum / float64(n), low, high})
 		}
 	}

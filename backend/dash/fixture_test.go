@@ -132,26 +132,74 @@ func TestPages_ShowWhatIsStored(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, "%s\n%s", path, body)
 	}
 	for path, want := range map[string][]string{
-		"/": {"games/player-1", "0.75", "tiny"},
+		"/":                                    {"games/player-1", "0.75", "tiny"},
+		"/?bands=1":                            {"games/player (1 run)", "the mean of its runs"},
+		"/run?run=games/player-1&section=loss": {"./csv?metric=loss%2Fentropy&run=games%2Fplayer-1"},
 		"/run?run=games/player-1": {"Entropy, nats", "all rewards are equal", "Where the time goes", "best val/reward",
 			"train trajectories", "judging", "waiting and all else", "Memory, bytes", "memory/device_work_bytes"},
-		"/groups?run=games/player-1": {"<b>4</b> trajectories in <b>2</b> groups", "no: all rewards are equal",
+		"/groups?run=games/player-1": {"4 trajectories in 2 groups", "no: all rewards are equal",
 			"1 failed rollout"},
 		"/run?run=games/player-1&logx=1":             {`name="logx" value="1" checked`, "What is at step 0 is left out"},
 		"/run?run=games/player-1&log=1&section=loss": {`name="log" value="1" checked`, `name="logx" value="1">`},
 		"/groups?run=games/player-1&min=0.6":         {"1 group of 2"},
-		"/groups?run=games/player-1&view=batch":      {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences"},
-		"/groups?run=games/player-1&view=time":       {"rollouts", "judging", "17 %", "training", "1s"},
-		"/group?run=games/player-1&group=0":          {"+1", "-1", "Be brief.", "four", "the tool broke"},
-		"/search?run=games/player-1&q=FOUR":          {"<mark>four</mark>"},
-		"/search?run=games/player-1&q=four&max=0.5":  {"Nothing has all of that"},
-		"/search?run=games/player-1&failed=1":        {"the tool broke"},
-		"/scenario?run=games/player-1&group=1":       {"3+3?", "step 2", "step 0", "six"},
-		"/csv?run=games/player-1&metric=val/reward":  {"val,3,0.75"},
+		"/groups?run=games/player-1&view=batch": {"saved by sharing prompts", "a prompt of 3 tokens, 2 sequences",
+			"sampled, not trained on</th><td>5</td>", "sampled, trained on</th><td>8</td>"},
+		"/groups?run=games/player-1&view=time": {"rollouts", "judging", "17 %", "training", "1s"},
+		"/group?run=games/player-1&group=0": {"+1", "-1", "2 trajectories", "mean reward <b>0.5</b>", "Be brief.",
+			"four", "the tool broke"},
+		"/search?run=games/player-1&q=FOUR":         {"<mark>four</mark>"},
+		"/group?run=games/player-1&color=logprob":   {"Probability when sampled"},
+		"/search?run=games/player-1&q=four&max=0.5": {"Nothing has all of that"},
+		"/search?run=games/player-1&failed=1":       {"the tool broke"},
+		"/scenario?run=games/player-1&group=1":      {"3+3?", "step 2", "step 0", "six", "0.5 (0.5 to 0.5)"},
+		"/csv?run=games/player-1&metric=val/reward": {"val,3,0.75"},
 	} {
 		for _, text := range want {
 			require.Contains(t, texts(t, s, path), text, path)
 		}
+	}
+}
+
+// TestPages_OddRuns: a folder that is not there, a run that has just begun and files that are damaged are told of, and
+// hide nothing else.
+func TestPages_OddRuns(t *testing.T) {
+	root := t.TempDir()
+	s := serve(t, &dash.Options{Dir: filepath.Join(root, "nothing")})
+	status, body := get(t, s, "/")
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, "No runs yet")
+
+	store(t, root, "games", "player-1", 2, stepGroups)
+	store(t, root, "games", "new-1", 0, nil)
+	about := filepath.Join(store(t, root, "games", "broken-1", 1, stepGroups), "model.json")
+	require.NoError(t, os.WriteFile(about, []byte("{"), 0o644))
+	file := filepath.Join(store(t, root, "games", "cut-1", 1, stepGroups), "trajectories", "train", "0000.parquet")
+	require.NoError(t, os.Truncate(file, 100))
+	s = serve(t, &dash.Options{Dir: root})
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/":                                {200, "Left out: broken-1"},
+		"/?q=player":                       {200, "games/player-1"},
+		"/?q=new":                          {200, "games/new-1"},
+		"/run?run=games/new-1":             {200, "step <b>0</b>"},
+		"/search?run=games/new-1&q=x":      {200, "Nothing has all of that"},
+		"/stars?run=games/new-1":           {200, "No trajectory is starred"},
+		"/csv?run=games/new-1":             {200, "split,step"},
+		"/groups?run=games/new-1":          {404, "has no trajectories"},
+		"/scenario?run=games/new-1":        {404, "has no trajectories"},
+		"/run?run=games/broken-1":          {500, "model.json"},
+		"/run?run=games/cut-1":             {200, "Entropy, nats"},
+		"/groups?run=games/cut-1":          {500, "0000.parquet"},
+		"/group?run=games/cut-1&group=0":   {500, "0000.parquet"},
+		"/search?run=games/cut-1&q=four":   {500, "0000.parquet"},
+		"/search?run=games/player-1&q=VI":  {200, "<mark>VI</mark>"},
+		"/group?run=games/player-1&step=1": {200, "four"},
+	} {
+		status, body := get(t, s, path)
+		require.Equal(t, want.status, status, "%s\n%s", path, body)
+		require.Contains(t, html.UnescapeString(body), want.text, path)
 	}
 }
 

@@ -22,8 +22,9 @@ const (
 type groupData struct {
 	*place
 	Group    int
-	Count    int // trajectories
-	Groups   int // of the step
+	Count    int    // trajectories
+	Reward   string // mean
+	Groups   int    // of the step
 	Order    string
 	Color    string
 	To       int // step whose logprobs are compared with those of the samples
@@ -41,6 +42,7 @@ type groupData struct {
 	Skip     string
 	Note     string
 	Legend   []legendItem
+	Colors   string // what the colours are of
 	Stars    bool
 }
 
@@ -144,6 +146,9 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	advantages, reason := w.advantages(rewards)
 	if reason != "" {
 		d.Skip = skipText(string(reason))
+	}
+	if len(rewards) > 0 && reason != art.SkipBadReward {
+		d.Reward = number(meanPoint(0, rewards).Y)
 	}
 	all := make([]column, len(g.Trajectories))
 	for i, t := range g.Trajectories {

@@ -25,6 +25,7 @@ type groupsData struct {
 	All      int
 	Count    int // trajectories
 	Reward   string
+	Rewards  string // their range, which is that of the small drawings
 	Failures []art.Failure
 	Failed   int
 	PageAt   int
@@ -150,6 +151,9 @@ func (d *groupsData) list(x *index, w weighing) {
 		if e.Trajectory >= 0 && finite(e.Reward) {
 			low, high = min(low, e.Reward), max(high, e.Reward)
 		}
+	}
+	if low <= high {
+		d.Rewards = number(low) + " to " + number(high)
 	}
 	var rows []groupRow
 	for i := range x.groups {

@@ -8,9 +8,11 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,6 +121,32 @@ func TestJudge_Refuses(t *testing.T) {
 	require.Equal(t, []*art.TrajectoryGroup{empty}, groups)
 }
 
+// TestStars_KeepTheView: a star leads back to what was shown.
+func TestStars_KeepTheView(t *testing.T) {
+	root := t.TempDir()
+	store(t, root, "games", "player-1", 1, func(step int) []*art.TrajectoryGroup {
+		g := &art.TrajectoryGroup{}
+		for i := range 20 {
+			g.Trajectories = append(g.Trajectories, trajectory(float64(i), step, "Count.", strconv.Itoa(i)))
+		}
+		return []*art.TrajectoryGroup{g}
+	})
+	s := serve(t, &dash.Options{Dir: root, Stars: true})
+	_, body := get(t, s, "/group?run=games/player-1&from=16&order=attempt")
+	form := url.Values{}
+	star := regexp.MustCompile(`(?s)class="star">(.*?)</form>`).FindStringSubmatch(body)[1]
+	for _, m := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(star, -1) {
+		form.Set(m[1], m[2])
+	}
+	response, err := s.Client().PostForm(s.URL+"/star", form)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	query := response.Request.URL.Query()
+	require.Equal(t, []string{"16", "attempt"}, []string{query.Get("from"), query.Get("order")})
+	_, body = get(t, s, "/"+response.Request.URL.Path[1:]+"?"+response.Request.URL.RawQuery)
+	require.Contains(t, body, "★ starred")
+}
+
 // TestStars_AreExamples: starred trajectories are lines that art sft reads, and taking a star back removes its line.
 func TestStars_AreExamples(t *testing.T) {
 	root := t.TempDir()
@@ -151,6 +179,12 @@ func TestStars_AreExamples(t *testing.T) {
 	require.Contains(t, texts(t, s, "/group?run=games/player-1&step=1"), "★ starred")
 	require.Equal(t, 200, post(s, 1, ""))
 	require.Equal(t, []string{"five"}, examples())
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, old, old))
+	}))
+	require.Equal(t, 200, post(s, 0, "1"))
+	require.Contains(t, texts(t, s, "/"), "1h00m ago", "a star is no sign that a run trains")
 	for _, bad := range []int{9, -1} {
 		require.GreaterOrEqual(t, post(s, bad, "1"), 400)
 	}

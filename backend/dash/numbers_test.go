@@ -43,10 +43,9 @@ func TestSmooth(t *testing.T) {
 func TestOverSeeds(t *testing.T) {
 	band := overSeeds([][]point{line(0, 1, 2), line(2, 3, 4)})
 	require.Equal(t, []point{{0, 1, 0, 2}, {1, 2, 1, 3}, {2, 3, 2, 4}}, band)
-	// The second curve has other places, and ends earlier.
-	band = overSeeds([][]point{line(0, 1, 2), {at(0.5, 0), at(1.5, 2)}})
-	require.Equal(t, []float64{0, 1, 2}, ys(band))
-	require.Equal(t, []float64{1, 1}, []float64{band[1].Low, band[1].High})
+	// The second curve has other places, begins later and ends earlier: only 1 is within both.
+	band = overSeeds([][]point{line(0, 1, 2), {at(0.5, 2), at(1.5, 4)}})
+	require.Equal(t, []point{{1, 2, 1, 3}}, band)
 	require.Empty(t, overSeeds([][]point{{}, {}}))
 }
 
@@ -92,6 +91,44 @@ func TestAxis_Ticks(t *testing.T) {
 			require.True(t, v >= a.low-slack && v <= a.high+slack, "%v in %+v", v, a)
 		}
 	}
+}
+
+// TestAxis_VerticalTicks: no vertical axis has fewer than three ticks, which would say little about the scale.
+func TestAxis_VerticalTicks(t *testing.T) {
+	src := rand.New(rand.NewPCG(7, 8))
+	for range 3000 {
+		a := axis{low: src.NormFloat64()}
+		a.high = a.low + src.ExpFloat64()
+		a.widen(true)
+		n := len(a.ticks(4))
+		require.GreaterOrEqual(t, n, 3, "%+v", a)
+		require.LessOrEqual(t, n, 9, "%+v", a)
+	}
+}
+
+// TestSkips: an update that skipped nothing is 0 on the chart, not a point that is missing.
+func TestSkips(t *testing.T) {
+	const reason = "data/skipped_no_variance"
+	r := &run{rows: []art.HistoryRow{
+		{Split: "train", Step: 0, Metrics: map[string]float64{"data/groups": 4}},
+		{Split: "train", Step: 1, Metrics: map[string]float64{"data/groups": 4, reason: 2}},
+		{Split: "val", Step: 2, Metrics: map[string]float64{"val/reward": 1}},
+		{Split: "train", Step: 2, Metrics: map[string]float64{"data/groups": 4}},
+	}}
+	c := (&runData{X: string(xStep)}).skips(r)
+	require.Len(t, c.Series, 1)
+	require.Equal(t, []float64{0, 2, 0}, ys(c.Series[0].Points))
+	require.NotContains(t, r.rows[0].Metrics, reason)
+}
+
+// TestDivide: a part that takes no time is left out, as training is on a split that is not trained on.
+func TestDivide(t *testing.T) {
+	list := []rundir.Entry{{Start: time.Unix(100, 0), Duration: time.Second}}
+	require.Len(t, divide(list, nil), 1)
+	parts := divide(list, map[string]float64{"time/step_wall_s": 4, "time/train_s": 2, "time/judge_s": 0})
+	require.Equal(t, []string{"rollouts", "training", "evaluating and waiting"},
+		[]string{parts[0].Name, parts[1].Name, parts[2].Name})
+	require.Equal(t, "50 %", parts[1].Share)
 }
 
 // TestChart_NotFinite: what cannot be drawn is left out, and what a logarithmic axis cannot show is counted.

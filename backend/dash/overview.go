@@ -95,6 +95,10 @@ func (d *overviewData) list(all []*run, chosen []string) {
 
 func seriesClass(i int) string { return "s" + string(rune('0'+i%8)) }
 
+// seedsNote explains bands.
+const seedsNote = "A line is the mean of its runs, the band goes from the lowest to the highest, " +
+	"as far as all of them have come."
+
 // compare draws the metric of some runs.
 func (d *overviewData) compare(runs []*run) {
 	d.Metrics = metricsOf(runs)
@@ -104,14 +108,17 @@ func (d *overviewData) compare(runs []*run) {
 			d.Metric = d.Metrics[0]
 		}
 	}
-	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log, LogX: d.LogX}
+	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log, LogX: d.LogX, Named: true}
 	if d.Bands {
-		c.Series = d.bands(runs)
+		c.Series, c.Note = d.bands(runs), seedsNote
 	} else {
 		for _, r := range runs {
 			s := d.series(r.name, curve(r.rows, d.Metric, c.X))
 			s.Link = link("run", "run", r.name)
 			c.Series = append(c.Series, s)
+			if s.Faint != nil {
+				c.Note = "Thin lines are the values, thick ones are smoothed."
+			}
 		}
 	}
 	v := c.view()
@@ -177,7 +184,7 @@ func newOverviewRow(r *run, now time.Time) overviewRow {
 		row.BestStep, row.Best, row.HasBest = step, number(value), true
 	}
 	if v, ok := r.newest("time/step_wall_s"); ok {
-		row.Speed = duration(time.Duration(v*float64(time.Second))) + "/step"
+		row.Speed = duration(time.Duration(v * float64(time.Second)))
 	}
 	rewards := curve(r.rows, "train/reward", xStep)
 	if len(rewards) == 0 {

@@ -153,7 +153,7 @@ func (d *runData) sections(r *run, p *params) error {
 func (d *runData) chart(r *run, title string, keys ...string) *chart {
 	c := &chart{Title: title, X: xAxis(d.X), Log: d.Log}
 	if len(keys) == 1 {
-		c.Key = keys[0]
+		c.CSV = link("csv", "run", d.Name, "metric", keys[0])
 	}
 	for _, key := range keys {
 		points := curve(r.rows, key, c.X)
@@ -161,7 +161,7 @@ func (d *runData) chart(r *run, title string, keys ...string) *chart {
 			continue
 		}
 		s := series{Name: key, Points: points, Dots: len(points) < 40 && !isTrain(key)}
-		if isTrain(key) && d.Smooth > 0 && len(points) >= 12 {
+		if isTrain(key) && !isSum(key) && d.Smooth > 0 && len(points) >= 12 {
 			s.Faint, s.Points = points, smooth(points, d.Smooth)
 		}
 		c.Series = append(c.Series, s)
@@ -174,6 +174,9 @@ func isTrain(key string) bool {
 	section, _, _ := strings.Cut(key, "/")
 	return slices.Contains([]string{"train", "loss", "offpolicy", "throughput", "time", "data"}, section)
 }
+
+// isSum reports whether a metric counts since the run began, which does not scatter.
+func isSum(key string) bool { return strings.Contains(key, "/cum/") || key == "time/wall_clock_sec" }
 
 // summary draws what matters most.
 func (d *runData) summary(r *run) []*chart {
@@ -199,7 +202,7 @@ func (d *runData) summary(r *run) []*chart {
 		d.ratio(r, "Length, sampled tokens of a trajectory", "data/tokens_sampled", "data/trajectories"),
 		d.timeChart(r),
 		d.chart(r, "Throughput, tokens/s", "throughput/rollout_tok_per_s", "throughput/train_tok_per_s"),
-		d.stack(r, "Skipped groups and trajectories", prefixed(r, "data/skipped_")...),
+		d.skips(r),
 		d.chart(r, "Failed rollouts", failures...),
 		d.chart(r, "Cost", "costs/total"),
 		d.chart(r, "Memory, bytes", prefixed(r, "memory/")...),
@@ -256,14 +259,26 @@ func (d *runData) timeChart(r *run) *chart {
 	return stacked(rows, "Where the time goes, seconds of a step", xAxis(d.X), "rollouts", "judging", "training", rest)
 }
 
-// stack draws metrics on top of one another.
-func (d *runData) stack(r *run, title string, keys ...string) *chart {
-	return stacked(r.rows, title, xAxis(d.X), keys...)
+// skips draws what was not trained on. An update that does not log a reason has skipped nothing for it.
+func (d *runData) skips(r *run) *chart {
+	keys := prefixed(r, "data/skipped_")
+	var rows []art.HistoryRow
+	for _, row := range r.rows {
+		if _, trained := row.Metrics["data/groups"]; !trained {
+			continue
+		}
+		m := maps.Clone(row.Metrics)
+		for _, key := range keys {
+			m[key] += 0 // where there is none
+		}
+		rows = append(rows, art.HistoryRow{Split: row.Split, Step: row.Step, Metrics: m})
+	}
+	return stacked(rows, "Skipped groups and trajectories", xAxis(d.X), keys...)
 }
 
 // stacked draws metrics of some rows on top of one another. One that a row lacks is 0 there.
 func stacked(rows []art.HistoryRow, title string, x xAxis, keys ...string) *chart {
-	c := &chart{Title: title, X: x, Area: true}
+	c := &chart{Title: title, X: x, Area: true, Named: true}
 	if len(keys) == 0 {
 		return c
 	}

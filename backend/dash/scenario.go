@@ -69,7 +69,7 @@ func (d *scenarioData) collect(s *store) error {
 		return err
 	}
 	lowest, highest := math.Inf(1), math.Inf(-1)
-	line := series{Name: "mean reward, with lowest and highest", Dots: true}
+	line := series{Name: "mean reward", Dots: true}
 	for i, step := range slices.Backward(d.Steps) {
 		if time.Since(began) > searchBudget {
 			d.Left = i + 1
@@ -93,7 +93,8 @@ func (d *scenarioData) collect(s *store) error {
 		}
 	}
 	slices.Reverse(line.Points)
-	c := chart{Title: "Reward of the scenario", X: xStep, Series: []series{line}}
+	c := chart{Title: "Reward of the scenario", X: xStep, Series: []series{line},
+		Note: "The line is the mean, the band goes from the lowest to the highest reward."}
 	v := c.view()
 	d.Chart = &v
 	for i := range d.Rows {

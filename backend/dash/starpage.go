@@ -103,5 +103,6 @@ func (h *Handler) starred(r *http.Request) (to string, err error) {
 		return "", err
 	}
 	return link("group", "run", found.name, "split", of.Split, "step", of.Step, "group", of.Group,
-		"color", r.PostForm.Get("color"), "order", r.PostForm.Get("order")) + fmt.Sprintf("#t%d", of.Trajectory), nil
+		"color", r.PostForm.Get("color"), "to", r.PostForm.Get("to"), "order", r.PostForm.Get("order"),
+		"from", r.PostForm.Get("from")) + fmt.Sprintf("#t%d", of.Trajectory), nil
 }

@@ -126,7 +126,7 @@ func versionOf(dir string) (version string, stored time.Time) {
 			size = 0
 		}
 		version += fmt.Sprintf("%x.%x ", info.ModTime().UnixNano(), size)
-		if info.ModTime().After(stored) {
+		if info.ModTime().After(stored) && path != starsName { // a star is no sign that the run trains
 			stored = info.ModTime()
 		}
 	}

@@ -139,6 +139,9 @@ func divide(list []rundir.Entry, row map[string]float64) []timePart {
 		all = slices.Delete(all, 1, 2)
 	}
 	for i, part := range all {
+		if part.seconds == 0 {
+			continue
+		}
 		share := part.seconds / total
 		parts = append(parts, timePart{Name: part.name, X: percent(from), W: percent(share),
 			Share: number(math.Round(100*share)) + " %", Class: seriesClass(i),

@@ -34,7 +34,10 @@ func (h *Handler) paint(ctx context.Context, d *groupData) error {
 	if d.Color == "none" {
 		return nil
 	}
-	d.Legend = legends[d.Color]
+	d.Legend, d.Colors = legends[d.Color], colorNames[d.Color]
+	if d.Color == "change" {
+		d.Colors += fmt.Sprintf(" up to step %d", d.To)
+	}
 	texts, err := h.texts(d.run)
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Tokens are shown as ids: " + err.Error() + ".")
@@ -225,6 +228,12 @@ func advantageClass(a float64) string {
 		return fmt.Sprintf("t-up%d", size)
 	}
 	return fmt.Sprintf("t-down%d", size)
+}
+
+// colorNames say what the colours are of.
+var colorNames = map[string]string{
+	"logprob": "Probability when sampled", "change": "Change of the logprob", "advantage": "Advantage of the trajectory",
+	"forced": "Choice",
 }
 
 // legends explain the colours.

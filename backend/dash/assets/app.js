@@ -53,7 +53,11 @@ function changed(event) {
   typing = setTimeout(() => swaps ? show(addressOf(form), true) : (location.href = addressOf(form)), event.type === "input" ? 200 : 0);
 }
 document.addEventListener("change", (e) => { if (!e.target.matches("input[type=range], input[type=search]")) changed(e); });
-document.addEventListener("input", (e) => { if (e.target.matches("input[type=range], #compare input[type=search]")) changed(e); });
+document.addEventListener("input", (e) => {
+  const output = e.target.matches("input[type=range]") && $("output", e.target.parentElement);
+  if (output) output.value = e.target.value;
+  if (e.target.matches("input[type=range], #compare input[type=search]")) changed(e);
+});
 document.addEventListener("submit", (e) => {
   if (e.target.method !== "get" || e.target.matches("dialog form")) return;
   e.preventDefault();
@@ -102,6 +106,21 @@ function nearest(list, at) {
   return Math.abs(list[low] - at) <= Math.abs(list[high] - at) ? low : high;
 }
 
+// The numbers of a token, where there is no pointer that rests.
+document.addEventListener("click", (event) => {
+  const token = event.target.closest?.(".tokens > span[title]");
+  hideReading();
+  if (!token) return;
+  const tip = document.createElement("div");
+  tip.className = "reading";
+  tip.append(row(token.title, ""));
+  document.body.append(tip);
+  const box = token.getBoundingClientRect();
+  tip.style.setProperty("top", `${box.bottom + scrollY + 4}px`);
+  tip.style.setProperty("left", `${Math.max(8, Math.min(box.left, innerWidth - tip.offsetWidth - 8))}px`);
+  reading = [tip];
+});
+
 // Updates.
 const shown = (document.body.dataset.runs || "").split("\n").filter(Boolean);
 const events = new EventSource("./events");
@@ -134,6 +153,9 @@ function tasks(list) {
     box.append(` ${task.done}/${task.total}`, bar);
   }
 }
+
+// On a narrow screen the way to the page is scrolled to where one is.
+$(".top nav").scrollLeft = 1e6;
 
 // Dark and light.
 const themeButton = $("#theme"), keysButton = $("#keys");

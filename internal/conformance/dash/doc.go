@@ -5,10 +5,13 @@
 //
 // ART_AXE is the script of axe-core from npm, which .ci/run fetches; without it accessibility is not checked.
 //
-// The screenshots of the documentation are of trainings of examples/tictactoe, which share a folder:
+// The screenshots of the documentation are of trainings of examples/tictactoe in one folder, whose name they show:
 //
-//	for seed in 1 2 3; do go run ./examples/tictactoe -seed $seed -dir RUNS -steps 40 -group 16 -measure 100; done
+//	RUNS=$(mktemp -d)/.art
+//	for seed in 1 2 3; do go run ./examples/tictactoe -seed $seed -dir $RUNS -steps 40 -group 16 -measure 100; done
 //	cd internal/conformance/dash
-//	ART_RUNS=RUNS ART_SHOTS=../../../docs/images ART_CHROMIUM=$(command -v chromium) go test -count=1 -run Shots ./...
-//	pngquant --quality 60-95 --strip --force --ext .png 64 ../../../docs/images/dash-*.png
+//	ART_RUNS=$RUNS ART_SHOTS=../../../docs/images ART_CHROMIUM=$(command -v chromium) go test -count=1 -run Shots ./...
+//	cd ../../../docs/images
+//	pngquant --speed 1 --nofs --strip --force --ext .png 32 dash-*.png
+//	pngquant --speed 1 --nofs --strip --force --ext .png 16 $(ls dash-*.png | grep -v -e group- -e run-)
 package dash

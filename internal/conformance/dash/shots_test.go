@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -26,6 +27,10 @@ func TestShots(t *testing.T) {
 	if len(runs) == 0 {
 		t.Fatalf("%s has no runs", dir)
 	}
+	into, err = filepath.Abs(into)
+	check(t, err)
+	t.Chdir(filepath.Dir(dir)) // the page shows the name of the folder
+	dir = filepath.Base(dir)
 	judge := dash.NewJudge()
 	page, err := dash.Start("127.0.0.1:0", &dash.Options{Dir: dir, Judge: judge, Stars: true, Tokens: tokensOf})
 	check(t, err)
@@ -56,6 +61,7 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 	about, last := r.About(), slices.Max(steps)
 	name := url.QueryEscape(about.Project + "/" + about.Name)
 	at := fmt.Sprintf("?run=%s&split=train&step=%d", name, last)
+	early := fmt.Sprintf("?run=%s&split=train&step=%d", name, steps[len(steps)/5]) // a policy that is not sure yet
 	for _, view := range []struct{ name, path, ready string }{
 		{"overview", "/", "#comparison .line"},
 		{"seeds", "/?bands=1", "#comparison .band"},
@@ -63,7 +69,7 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 		{"groups", "/groups" + at, "#groups [data-row]"},
 		{"time", "/groups" + at + "&view=time", ".gantt rect"},
 		{"batch", "/groups" + at + "&view=batch", ".pack rect"},
-		{"group", "/group" + at + "&group=0&color=logprob", ".tokens > span[title]"},
+		{"group", "/group" + early + "&group=1&color=logprob", ".tokens > span[title]"},
 		{"scenario", "/scenario" + at + "&group=0&by=index", "#steps [data-row]"},
 		{"search", "/search" + at + "&max=0", ".hits article"},
 	} {
@@ -82,6 +88,15 @@ func (b *browser) shots(r *rundir.Run, judge *dash.Judge) {
 	b.do(chromedp.Click(".star button.on")) // the folder stays as it was
 	b.await("no star", `!document.querySelector(".star button.on")`)
 	b.judgeShot(r, last, judge, base)
+	b.do(chromedp.EmulateViewport(390, 844))
+	for _, view := range []struct{ name, path, ready string }{
+		{"phone-run", "/run?run=" + name, "#charts .line"},
+		{"phone-group", "/group" + early + "&group=1&color=logprob", ".tokens > span[title]"},
+	} {
+		b.open(base + view.path)
+		b.await(view.name, fmt.Sprintf("document.querySelector(%q)", view.ready))
+		b.shot(view.name)
+	}
 }
 
 // judgeShot lets a stored group wait for a person.
@@ -96,6 +111,7 @@ func (b *browser) judgeShot(r *rundir.Run, step int, judge *dash.Judge, base str
 	}()
 	b.open(base + "/judge")
 	b.await("a group that waits", `document.querySelector("#verdict .column")`)
+	b.do(chromedp.KeyEvent("2"), chromedp.KeyEvent("1"))
 	b.shot("judge")
 	b.do(chromedp.Click(`#verdict [name=drop]`))
 	select {
