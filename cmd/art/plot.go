@@ -119,7 +119,7 @@ func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
 	return chart, nil
 }
 
-// shortNames are what a legend calls runs: the last part of each name, or of the folder it is, unless two have the same.
+// shortNames are what a legend calls runs: the last part of each name or folder, unless two have the same.
 func shortNames(names []string) []string {
 	short, seen := make([]string, len(names)), map[string]bool{}
 	for i, name := range names {

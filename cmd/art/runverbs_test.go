@@ -225,6 +225,7 @@ func TestEval(t *testing.T) {
 	if err != nil || !strings.Contains(string(history), `"held_out/reward":1`) {
 		t.Errorf("%v", err)
 	}
+	wantFailure(t, "eval tiny "+file+" --tool-format morse", "morse", "hermes")
 	wantFailure(t, "eval tiny "+file+" --check wishful", "there are calls, contains, exact")
 	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": []}`), ":1: ", "no messages")
 	wantFailure(t, "eval tiny "+scenarioFile(t, `{"messages": [{"role": "user", "content": "a"}]}`), "has no answer")

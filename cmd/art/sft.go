@@ -30,6 +30,7 @@ steps stay on the disk.`,
 			s := sftVerb{}
 			flags.StringVar(&s.name, "run", "sft", "`name` of the run")
 			flags.StringVar(&s.opts.Project, "project", "default", "`project` of the run")
+			flags.StringVar(&s.opts.ToolFormat, "tool-format", "", toolFormatUsage)
 			flags.StringVar(&s.opts.Base, "model", "tiny", "base `model`: a folder, a GGUF file, ORG/NAME, or tiny")
 			s.trained.define(flags)
 			flags.IntVar(&s.keep, "keep", 0, "newest `steps` whose weights are kept; 0 is all")

@@ -170,7 +170,8 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,
 		Goal: agents.Goal{Value: s.goal, Patience: s.patience}, ConfigOf: agents.ConfigOf(s.rate), Logger: logger,
-		Events: terminal.New(&terminal.Options{Quiet: true}), Chat: art.ChatOptions{MaxTokens: &s.reply, Temperature: &s.temperature},
+		Events: terminal.New(&terminal.Options{Quiet: true}),
+		Chat:   art.ChatOptions{MaxTokens: &s.reply, Temperature: &s.temperature},
 	}
 	if t.Train, t.Val, err = s.tasks(ctx, m, about, domain, logger); err != nil {
 		return nil, err
