@@ -347,7 +347,7 @@ func TestServe_Errors(t *testing.T) {
 		"without a port":                                   "--addr 127.0.0.1:0 --hosts http://a tiny",
 		"one of / \\ @":                                    "--addr 127.0.0.1:0 --context 64 --slots 1 a/b=tiny",
 		`no device is called "tpu"`:                        "--addr 127.0.0.1:0 --device tpu tiny",
-		"ToolFormat":                                       "--addr 127.0.0.1:0 --context 64 --slots 1 --tool-format morse tiny",
+		`tool format "morse"`:                              "--addr 127.0.0.1:0 --context 64 --slots 1 --tool-format morse tiny",
 		`Weights is "int4"`:                                "--addr 127.0.0.1:0 --weights int4 tiny",
 		"--rollouts: open":                                 "--addr 127.0.0.1:0 --rollouts " + empty + "/x tiny",
 	} {

@@ -7,8 +7,8 @@
 // -level 3.
 //
 // The first step is supervised, on runs that read any of the messages found: it teaches the tools and no skill. All
-// others are reinforcement learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues at
-// the last step. -model FOLDER, FILE.gguf or ORG/NAME trains another model than the built-in one.
+// others are reinforcement learning; with -demos 0 the first is too. Stop it at any time: run again, and it continues
+// at the last step. -model FOLDER, FILE.gguf or ORG/NAME trains another model than the built-in one.
 package main
 
 import (
