@@ -46,7 +46,7 @@ func TicTacToe() *Task {
 	return &Task{
 		Name: "tic-tac-toe", What: "play tic-tac-toe against an opponent that wins where it can", Steps: 200, Every: 20,
 		Aim: AtMost(0), Measure: "lines of play that the greedy policy loses, of all, as first and second player",
-		Low: true, Context: 64, MaxTokens: 4, Rank: 32, Start: func() Agent { return ticTacToe{} },
+		Low: true, Context: 96, MaxTokens: 4, Rank: 32, Start: func() Agent { return ticTacToe{} },
 	}
 }
 

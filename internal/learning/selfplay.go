@@ -12,7 +12,7 @@ func SelfPlay() *Task {
 	return &Task{
 		Name: "self-play", What: "play tic-tac-toe against itself, and against past selves", Steps: 200, Every: 10,
 		Aim: NeverFalls(10), Measure: "exact expected score of the greedy policy against a random opponent, percent",
-		Context: 64, MaxTokens: 4, Rank: 32, Start: func() Agent { return &selfPlay{} },
+		Context: 96, MaxTokens: 4, Rank: 32, Start: func() Agent { return &selfPlay{} },
 	}
 }
 
