@@ -78,7 +78,7 @@ func create(dir string) (*writer, error) {
 		host = "localhost"
 	}
 	name := fmt.Sprintf("events.out.tfevents.%010d.%s.%d.%d",
-		time.Now().Unix(), strings.ReplaceAll(host, "/", "_"), os.Getpid(), numFiles.Add(1))
+		after(others, time.Now().Unix()), strings.ReplaceAll(host, "/", "_"), os.Getpid(), numFiles.Add(1))
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, err
@@ -110,3 +110,15 @@ func (w *writer) write(b []byte) error {
 }
 
 func (w *writer) close() error { return errors.Join(w.f.Sync(), w.f.Close()) }
+
+// after is a time in seconds for the name of a new file: now, or later than those of the other files. For TensorBoard
+// reads files in the order of their names, and a process that continues at once may have the smaller number.
+func after(others []string, now int64) int64 {
+	for _, name := range others {
+		var at int64
+		if _, err := fmt.Sscanf(filepath.Base(name), "events.out.tfevents.%d.", &at); err == nil {
+			now = max(now, at+1)
+		}
+	}
+	return now
+}

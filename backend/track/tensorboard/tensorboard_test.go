@@ -195,3 +195,18 @@ func FuzzReadScalars(f *testing.F) {
 		_ = addEvent(track.Values{}, data)
 	})
 }
+
+// Files that begin within a second are read in the order in which they were begun.
+func TestCreate_Order(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for range 12 {
+		w, err := create(dir)
+		require.NoError(t, err)
+		names = append(names, w.f.Name())
+		require.NoError(t, w.close())
+	}
+	files, err := eventFiles(dir)
+	require.NoError(t, err)
+	require.Equal(t, names, files)
+}
