@@ -131,10 +131,6 @@ func (h *Handler) readBatch(at *place, x *index) (*batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		made := batchGroup{Number: entry.number, Link: at.Link("group", "group", entry.number)}
-		if _, reason := at.weighing().advantages(entry.rewards()); reason != "" && at.Split == "train" {
-			made.Skip = skipText(string(reason))
-		}
 		var list []sequence
 		for i, t := range g.Trajectories {
 			list = append(list, sequencesOf(t, fmt.Sprintf("trajectory %d, reward %s", i, number(t.Reward)))...)
@@ -143,12 +139,30 @@ func (h *Handler) readBatch(at *place, x *index) (*batch, error) {
 			b.Longest = max(b.Longest, len(list[i].prompt)+list[i].length())
 		}
 		all = append(all, list)
-		b.Groups = append(b.Groups, made)
+		b.Groups = append(b.Groups, newBatchGroup(at, &entry, list))
 	}
 	for i, list := range all {
 		b.draw(&b.Groups[i], list)
 	}
 	return b, nil
+}
+
+// newBatchGroup says what a group is, and marks what is sampled in its sequences when it is not trained on.
+func newBatchGroup(at *place, entry *groupEntry, list []sequence) batchGroup {
+	g := batchGroup{Number: entry.number, Link: at.Link("group", "group", entry.number)}
+	_, reason := at.weighing().advantages(entry.rewards())
+	if reason == "" || at.Split != "train" {
+		return g
+	}
+	g.Skip = skipText(string(reason))
+	for _, s := range list {
+		for i := range s.spans {
+			if s.spans[i].kind == "trained" {
+				s.spans[i].kind = "skipped"
+			}
+		}
+	}
+	return g
 }
 
 // draw draws a group. The prompt that all of its sequences share is one bar over their whole height.
@@ -159,11 +173,6 @@ func (b *batch) draw(g *batchGroup, list []sequence) {
 	shared := len(list[0].prompt)
 	for _, s := range list {
 		shared = min(shared, sharedPrefix(list[0].prompt, s.prompt))
-		for i := range s.spans {
-			if g.Skip != "" && s.spans[i].kind == "trained" {
-				s.spans[i].kind = "skipped"
-			}
-		}
 	}
 	g.Tokens, g.Prompt = shared, percent(float64(shared)/float64(b.Longest))
 	g.More = max(0, len(list)-maxBatchLines)

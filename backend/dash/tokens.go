@@ -34,10 +34,7 @@ func (h *Handler) paint(ctx context.Context, d *groupData) error {
 	if d.Color == "none" {
 		return nil
 	}
-	d.Legend, d.Colors = legends[d.Color], colorNames[d.Color]
-	if d.Color == "change" {
-		d.Colors += fmt.Sprintf(" up to step %d", d.To)
-	}
+	d.Legend, d.Colors = legends[d.Color], colorName(d.Color, d.To)
 	texts, err := h.texts(d.run)
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Tokens are shown as ids: " + err.Error() + ".")
@@ -230,10 +227,18 @@ func advantageClass(a float64) string {
 	return fmt.Sprintf("t-down%d", size)
 }
 
-// colorNames say what the colours are of.
+// colorNames name the colours.
 var colorNames = map[string]string{
 	"logprob": "Probability when sampled", "change": "Change of the logprob", "advantage": "Advantage of the trajectory",
 	"forced": "Choice",
+}
+
+// colorName says what the colours are of.
+func colorName(color string, to int) string {
+	if color == "change" {
+		return fmt.Sprintf("%s up to step %d", colorNames[color], to)
+	}
+	return colorNames[color]
 }
 
 // legends explain the colours.
