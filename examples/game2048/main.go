@@ -32,7 +32,7 @@ var (
 	groups  = flag.Int("groups", 8, "first boards of a step")
 	group   = flag.Int("group", 16, "games of a group, which begin with the same board")
 	games   = flag.Int("measure", 1000, "games of a measurement")
-	rate    = flag.Float64("rate", 1e-3, "learning rate; from step 50 on it falls as 1/step")
+	rate    = flag.Float64("rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
 	size    = flag.String("board", "2x3", "rows x columns")
 	target  = flag.Int("target", 16, "tile that wins, a power of 2")
 	judge   = flag.String("judge", "", "ruler: train by the scores of a judge alone; else by the reward of the game")
