@@ -118,7 +118,7 @@ func (s *settings) training(ctx context.Context, e *Example, b art.Backend) (
 		Project: "frameworks", Base: s.base, Seed: s.seed, LoRA: art.LoRA{Rank: 32},
 		Retention: &art.Retention{Newest: 1, Best: "val/score"}, ToolFormat: s.toolFormat,
 	})
-	untrained = art.NewModel("untrained-"+base, &art.ModelOptions{
+	untrained = art.NewModel("untrained-"+model.Name(), &art.ModelOptions{
 		Project: "frameworks", Base: s.base, Seed: s.seed, Frozen: true, ToolFormat: s.toolFormat,
 	})
 	for _, m := range []*art.Model{model, untrained} {

@@ -107,7 +107,7 @@ func (m *models) untrained(ctx context.Context) (*art.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.base = art.NewModel("untrained-"+folderName(filepath.Base(m.settings.base)), &art.ModelOptions{
+	m.base = art.NewModel("untrained-"+m.name(), &art.ModelOptions{
 		Project: "mcprl", Base: m.settings.base, Frozen: true, Seed: m.seed, ToolFormat: m.toolFormat,
 	})
 	return m.base, m.base.Register(ctx, b)
