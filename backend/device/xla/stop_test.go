@@ -24,8 +24,9 @@ func TestDecode_StopsInLoop(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer e.Close()
-	stepsSoFar := func() int { // once the last round is counted
-		require.Eventually(t, func() bool { return e.Stats().Running == 0 }, 10*time.Second, time.Millisecond)
+	sampled := 0               // tokens of all replies
+	stepsSoFar := func() int { // once the last round is counted, which is after its replies are there
+		require.Eventually(t, func() bool { return e.Stats().Sampled == sampled }, 10*time.Second, time.Millisecond)
 		return e.Stats().Steps
 	}
 	complete := func(most int, end ...int32) (*engine.Result, int) {
@@ -34,6 +35,7 @@ func TestDecode_StopsInLoop(t *testing.T) {
 			Prompt: []int32{1, 2, 3}, MaxTokens: most, End: end, Sampling: model.Sampling{TopP: 1},
 		})
 		require.NoError(t, err)
+		sampled += len(r.IDs)
 		return r, stepsSoFar() - before
 	}
 	all, _ := complete(14)
@@ -60,5 +62,6 @@ func TestDecode_StopsInLoop(t *testing.T) {
 		})
 	}
 	both.Wait()
+	sampled += 3 + 12
 	require.GreaterOrEqual(t, stepsSoFar()-before, 11)
 }
