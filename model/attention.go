@@ -30,6 +30,7 @@ type attention struct {
 type part struct {
 	from, rows, length int
 	aligned            bool          // rows begin with the first token: positions are indices
+	flash              bool          // a kernel of the device computes causal attention
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
 	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
 	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
@@ -48,6 +49,7 @@ func (f *Forward) attention(in Input) *attention {
 	default:
 		a.size = in.Tokens.Shape().Dim(1)
 		a.parts = []*part{causal(in.Tokens)}
+		a.parts[0].flash = f.flash(in.Tokens.Graph())
 	}
 	return a
 }
@@ -196,6 +198,9 @@ func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
 
 // attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E]: [R, T, H*E].
 func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
+	if p.flash && d.scoreCap == 0 && (l.window == 0 || l.window >= p.length) {
+		return attendFlash(q, all, d.queryScale)
+	}
 	b, t, e := p.rows, p.length, q.Shape().Dim(3)
 	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)
 	g := q.Shape().Dim(2) / k

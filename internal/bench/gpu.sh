@@ -5,8 +5,9 @@
 #   .gpu/gpu.sh SLICE...                 there: needs jax's CUDA plug-in, PyTorch, transformers and PEFT, and no Go
 #   .gpu/gpu.sh table                    the figures of all slices so far
 #
-# Slices are parity, 0.6b, 4b, 7b (ours), and peers-0.6b, peers-4b, peers-7b. Parity comes first: where it fails, no
-# figure counts. After a slice that fails the next ones still run. The exit status is then 1, and what failed is listed
+# Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on. Parity comes first: where it fails, no
+# figure counts. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
+# the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the next ones still run. The exit status is then 1, and what failed is listed
 # below the table until the slice has passed.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
@@ -18,7 +19,9 @@ cd "$(dirname "$0")"
 DEVICE=${DEVICE:-xla:cuda}
 PEER_DEVICE=${PEER_DEVICE:-cuda}
 PYTHON=${PYTHON:-python3}
-LIMIT=460 # seconds of a slice
+AT_ONCE=${AT_ONCE:-3} # jobs
+LONG=16384            # tokens of the sequence of the job train
+LIMIT=460             # seconds of a slice
 
 # build makes a folder with everything that the other machine needs.
 build() {
@@ -36,7 +39,7 @@ left() { echo $((LIMIT - SECONDS)); }
 
 # failed REASON... records what failed of this slice.
 failed() {
-	status=1
+	status=1 # not of the script, where the job runs beside others
 	echo "gpu.sh: FAILED: $*" >&2
 	echo "FAILED: $slice: $*" >>"$OUT/$slice.failed"
 }
@@ -58,30 +61,53 @@ job() {
 	esac
 }
 
+# start FILE COMMAND... runs a job beside others.
+start() {
+	if [ ${#started[@]} -ge "$AT_ONCE" ]; then
+		wait "${started[0]}"
+		started=("${started[@]:1}")
+	fi
+	job "$@" &
+	started+=($!)
+}
+
+# finish waits for all jobs. One that failed has written it down.
+finish() {
+	wait "${started[@]}"
+	started=()
+	[ ! -e "$OUT/$slice.failed" ] || status=1
+}
+
 # ours SHAPE measures this project. Calls of 32 tokens and of one show what the loop on the device gains.
 ours() {
 	local shape=$1 file=art-$1.jsonl
-	gpu() { job "$file" ./gpu -device "$DEVICE" -shape "$shape" -budget 20s "$@"; }
+	gpu() { start "$file" ./gpu -device "$DEVICE" -shape "$shape" -budget 20s -lock "$OUT/lock" "$@"; }
+	gpu -tokens "$LONG" -recompute train
 	gpu -tokens 256 -batch 1 decode
-	gpu -tokens 256 -batch 16 decode
 	gpu -tokens 256 -batch 64 decode
-	gpu -tokens 2048 forward
+	gpu -tokens 512 -batch 64 grpo
 	gpu -tokens 2048 prefill
-	gpu -tokens 1024 -batch 2 train
+	gpu -tokens 2048 forward
+	gpu -tokens 256 -batch 16 decode
 	gpu -tokens 64 -steps 1 -batch 1 decode
 	gpu -tokens 64 -steps 1 -batch 16 decode
+	finish
 }
 
 # peers SHAPE measures the same with transformers and PEFT. Their decoding is slowest and comes last.
 peers() {
 	local shape=$1 file=peers-$1.jsonl
-	peer() { job "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 "$@"; }
+	peer() {
+		start "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 --lock "$OUT/lock" "$@"
+	}
+	peer --tokens "$LONG" --recompute train
 	peer --tokens 2048 forward
 	peer --tokens 2048 prefill
-	peer --tokens 1024 --batch 2 train
 	peer --tokens 256 --batch 1 decode
 	peer --tokens 256 --batch 16 decode
 	peer --tokens 256 --batch 64 decode
+	peer --tokens 512 --batch 64 grpo
+	finish
 }
 
 # table prints all figures so far, and what failed.
@@ -99,14 +125,18 @@ run() {
 	rm -f "$OUT/$slice.failed"
 	case $slice in
 	parity) job parity.jsonl ./gpu -device "$DEVICE" parity ;;
-	tiny) ours tiny ;;
+	tiny) LONG=256 ours tiny ;;
 	0.6b) ours qwen3-0.6b ;;
 	4b) ours qwen3-4b ;;
 	7b) ours qwen2.5-7b ;;
-	peers-tiny) peers tiny ;;
+	8b) ours llama-3-8b ;;
+	14b) ours qwen2.5-14b ;;
+	peers-tiny) LONG=256 peers tiny ;;
 	peers-0.6b) peers qwen3-0.6b ;;
 	peers-4b) peers qwen3-4b ;;
 	peers-7b) peers qwen2.5-7b ;;
+	peers-8b) peers llama-3-8b ;;
+	peers-14b) peers qwen2.5-14b ;;
 	table) table || status=1 ;;
 	*)
 		echo "gpu.sh: $slice is no slice" >&2
@@ -122,7 +152,7 @@ fi
 OUT=${OUT:-$PWD/out}
 mkdir -p "$OUT"
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$("$PYTHON" -c 'import sys; print(sys.prefix)')}
-status=0
+status=0 started=() # jobs beside this one
 {
 	command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2
 	for name; do run "$name"; done

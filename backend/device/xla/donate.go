@@ -22,7 +22,8 @@ import (
 // those.
 type device struct {
 	*goxla.Backend
-	name string // that it was opened by: "xla:cuda"
+	name  string // that it was opened by: "xla:cuda"
+	flash bool   // attention may be cuDNN's
 
 	programs  atomic.Int64 // that were compiled
 	compiling atomic.Int64 // nanoseconds that this took
@@ -32,6 +33,9 @@ type device struct {
 func (d *device) Compiled() (programs int, took time.Duration) {
 	return int(d.programs.Load()), time.Duration(d.compiling.Load())
 }
+
+// FlashAttention reports whether cuDNN computes attention: on a GPU, for heads of a dimension that its kernels have.
+func (d *device) FlashAttention(headDim int) bool { return d.flash && headDim%8 == 0 && headDim <= 128 }
 
 // compile compiles what a builder has built.
 func (d *device) compile(b *goxla.Builder) (compute.Executable, error) {

@@ -109,15 +109,35 @@ func TestResolve_Names(t *testing.T) {
 	require.ErrorContains(t, err, `pip install \"jax[cuda13]\"`)
 }
 
-func TestConfig_SharedBuffers(t *testing.T) {
-	for want, f := range map[string]file{
-		"/cpu/xla_cuda_plugin.so,shared_buffers=false": {"cuda", "/cpu/xla_cuda_plugin.so"},
-		"/a.so,shared_buffers=true":                    {"cpu", "/a.so"},
+// TestConfig: what go-xla would guess from the path is said, and on a GPU float32 is float32, unless options say else.
+func TestConfig(t *testing.T) {
+	gpu, cpu := file{"cuda", "/cpu/xla_cuda_plugin.so"}, file{"cpu", "/a.so"}
+	require.Equal(t, gpu.path+",shared_buffers=false,tf32=false", gpu.config(""))
+	require.Equal(t, gpu.path+",shared_buffers=false,tf32", gpu.config("tf32"))
+	require.Equal(t, gpu.path+",tf32=false,noshared_buffers", gpu.config("noshared_buffers"))
+	require.Equal(t, cpu.path+",shared_buffers=true", cpu.config(""))
+	require.Equal(t, cpu.path+",noshared_buffers", cpu.config("noshared_buffers"))
+}
+
+// TestCutFlash: the option of this package is not passed on, and a value that it cannot have is an error.
+func TestCutFlash(t *testing.T) {
+	for in, want := range map[string]struct {
+		rest  string
+		flash bool
+	}{
+		"":                               {"", true},
+		"tf32=true":                      {"tf32=true", true},
+		"flash_attention=false":          {"", false},
+		"a=1,flash_attention=false,tf32": {"a=1,tf32", false},
+		"flash_attention=true":           {"", true},
 	} {
-		require.Equal(t, want, f.config(""))
-		require.Equal(t, want+",tf32", f.config("tf32"))
-		require.Equal(t, f.path+",noshared_buffers", f.config("noshared_buffers"))
+		rest, flash, err := cutFlash(in)
+		require.NoError(t, err)
+		require.Equal(t, want.rest, rest)
+		require.Equal(t, want.flash, flash)
 	}
+	_, _, err := cutFlash("flash_attention=maybe")
+	require.ErrorContains(t, err, "want flash_attention=true or flash_attention=false")
 }
 
 // TestPlugins_CUDAWanted: with an NVIDIA GPU and no plug-in for it, the missing plug-in is listed with what to install.

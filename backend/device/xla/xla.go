@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/gomlx/compute"
@@ -32,6 +33,10 @@ var ErrVersion = errors.New("the PJRT plug-in is too old")
 // New opens a device. config is what follows "xla:" in its name, as the comment of the package says.
 func New(config string) (compute.Backend, error) {
 	name, options, _ := strings.Cut(config, ",")
+	options, flash, err := cutFlash(options)
+	if err != nil {
+		return nil, fmt.Errorf("xla: %w", err)
+	}
 	f, err := resolve(name)
 	if err != nil {
 		return nil, fmt.Errorf("xla: %w", err)
@@ -47,7 +52,24 @@ func New(config string) (compute.Backend, error) {
 	if !ok {
 		return nil, fmt.Errorf("xla: go-xla opened a %T, want a *xla.Backend", opened)
 	}
-	return &device{Backend: of, name: f.device()}, nil
+	return &device{Backend: of, name: f.device(), flash: flash && f.name == "cuda"}, nil
+}
+
+// cutFlash takes the option of this package out of those of go-xla. Without it, flash is true.
+func cutFlash(options string) (rest string, flash bool, err error) {
+	flash = true
+	var others []string
+	for option := range strings.SplitSeq(options, ",") {
+		value, ok := strings.CutPrefix(option, flashOption+"=")
+		if !ok {
+			others = append(others, option)
+			continue
+		}
+		if flash, err = strconv.ParseBool(value); err != nil {
+			return "", false, fmt.Errorf("option %q: want %s=true or %[2]s=false", option, flashOption)
+		}
+	}
+	return strings.Join(others, ","), flash, nil
 }
 
 // resolve finds the plug-in that a name stands for.
@@ -110,11 +132,15 @@ func upgrade(command string) string {
 }
 
 // config is what go-xla opens the file with. It says whether the host can access the buffers of the device: go-xla
-// alone guesses that from the path.
+// alone guesses that from the path. And float32 means float32, as in PyTorch: go-xla alone rounds what is multiplied on
+// a GPU to TF32, with which sampler and trainer disagree.
 func (f file) config(options string) string {
 	config := f.path
 	if !strings.Contains(options, sharedOption) {
 		config += fmt.Sprintf(",%s=%t", sharedOption, f.name == "cpu")
+	}
+	if f.name == "cuda" && !strings.Contains(options, tf32Option) {
+		config += fmt.Sprintf(",%s=false", tf32Option)
 	}
 	if options != "" {
 		config += "," + options
@@ -125,4 +151,10 @@ func (f file) config(options string) string {
 // device is the name to open the plug-in by.
 func (f file) device() string { return Name + ":" + cmp.Or(f.name, f.path) }
 
-const sharedOption = "shared_buffers"
+// Options of go-xla.
+const (
+	sharedOption = "shared_buffers"
+	tf32Option   = "tf32"
+)
+
+const flashOption = "flash_attention"

@@ -5,7 +5,7 @@
 //	gpu table results.jsonl
 //
 // It needs neither files nor Go: gpu.sh builds it on one machine and runs it, next to peers.py, on another. Jobs are
-// parity (with the CPU device), forward, prefill, decode and train.
+// parity (with the CPU device), forward, prefill, decode, train and grpo.
 package main
 
 import (
@@ -26,9 +26,11 @@ import (
 // options are the flags.
 type options struct {
 	device, shape, weights string
+	lock                   string
 	batch, tokens, steps   int
 	runs                   int
 	budget                 time.Duration
+	recompute              bool
 }
 
 func main() {
@@ -45,40 +47,45 @@ func run() error {
 	flag.StringVar(&o.weights, "weights", "bfloat16", "type of the matrices: float32 or bfloat16")
 	flag.IntVar(&o.batch, "batch", 1, "sequences")
 	flag.IntVar(&o.tokens, "tokens", 512,
-		"tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make")
+		"tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make; for grpo, both")
 	flag.IntVar(&o.steps, "steps", 32, "tokens per call of decode")
 	flag.IntVar(&o.runs, "runs", 5, "runs after the first, which compiles")
 	flag.DurationVar(&o.budget, "budget", time.Minute, "time after which no further run begins")
+	flag.BoolVar(&o.recompute, "recompute", false, "train: keep only the inputs of layers, and compute them again")
+	flag.StringVar(&o.lock, "lock", "", "a file: programs that are given the same one measure one after the other")
 	flag.Parse()
 	switch job := flag.Arg(0); job {
 	case "table":
 		return table(os.Stdout, flag.Args()[1:])
 	case "parity":
 		return parity(o)
-	case "forward", "prefill", "decode", "train":
+	case "forward", "prefill", "decode", "train", "grpo":
 		return measureJob(job, o)
 	default:
-		return fmt.Errorf("%q is no job: want parity, forward, prefill, decode, train or table", job)
+		return fmt.Errorf("%q is no job: want parity, forward, prefill, decode, train, grpo or table", job)
 	}
 }
 
 // result is one line of the output.
 type result struct {
-	Who     string  `json:"who"` // "art"; peers.py writes its own
-	Job     string  `json:"job"`
-	Device  string  `json:"device"`
-	Shape   string  `json:"shape"`
-	Weights string  `json:"weights"`
-	Batch   int     `json:"batch"`
-	Tokens  int     `json:"tokens"`          // of each sequence
-	Steps   int     `json:"steps,omitempty"` // tokens of a call
-	First   float64 `json:"first_s"`         // the first run, with compilation
-	Best    float64 `json:"best_s"`
-	Median  float64 `json:"median_s"`
-	Rate    float64 `json:"tokens_per_s"`           // of all sequences, in the median run
-	TFLOPs  float64 `json:"tflop_per_s,omitempty"`  // of matmuls with weights
-	GBs     float64 `json:"weights_gb_s,omitempty"` // weights read
-	Go      string  `json:"go,omitempty"`
+	Who       string  `json:"who"` // "art"; peers.py writes its own
+	Job       string  `json:"job"`
+	Device    string  `json:"device"`
+	Shape     string  `json:"shape"`
+	Weights   string  `json:"weights"`
+	Batch     int     `json:"batch"`
+	Tokens    int     `json:"tokens"`          // of each sequence
+	Steps     int     `json:"steps,omitempty"` // tokens of a call
+	First     float64 `json:"first_s"`         // the first run, with compilation
+	Best      float64 `json:"best_s"`
+	Median    float64 `json:"median_s"`
+	Rate      float64 `json:"tokens_per_s"`           // of all sequences, in the median run
+	TFLOPs    float64 `json:"tflop_per_s,omitempty"`  // of matmuls with weights
+	GBs       float64 `json:"weights_gb_s,omitempty"` // weights read
+	Programs  int     `json:"programs"`               // that were compiled, those that draw weights included
+	Compile   float64 `json:"compile_s"`              // time that took
+	Recompute bool    `json:"recompute,omitempty"`
+	Go        string  `json:"go,omitempty"`
 }
 
 func emit(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gomlx/compute"
@@ -14,7 +16,9 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
@@ -35,12 +39,37 @@ func measureJob(job string, o options) error {
 	if err != nil {
 		return err
 	}
+	defer progress(device)()
 	params, err := draw(device, c, kind)
 	if err != nil {
 		return err
 	}
 	s := &subject{options: o, device: device, config: c, params: params, size: kind.Size()}
-	return map[string]func() error{"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train}[job]()
+	return map[string]func() error{
+		"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train, "grpo": s.grpo,
+	}[job]()
+}
+
+// progress says every 5 seconds how many programs have been compiled, until it is stopped: that takes most of the time
+// before the first figure.
+func progress(device compute.Backend) (stop func()) {
+	start, ticker, done := time.Now(), time.NewTicker(5*time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				programs, took := graphx.Compiled(device)
+				fmt.Fprintf(os.Stderr, "gpu: %3.0f s: %d programs, compiled in %.1f s\n",
+					time.Since(start).Seconds(), programs, took.Seconds())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+	}
 }
 
 // subject is the measured model on its device.
@@ -71,16 +100,17 @@ func (s *subject) report(w work, f func() error) error {
 	if first == 0 {
 		first = time.Since(start)
 	}
-	var times []float64
-	for range s.runs {
-		if len(times) > 0 && time.Since(start) > s.budget {
-			break
-		}
-		begin := time.Now()
-		if err := f(); err != nil {
-			return err
-		}
-		times = append(times, (time.Since(begin) - w.less).Seconds())
+	unlock, err := s.alone()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	times, err := s.times(f)
+	if err != nil {
+		return err
+	}
+	for i := range times {
+		times[i] -= w.less.Seconds()
 	}
 	slices.Sort(times)
 	median := times[len(times)/2]
@@ -89,14 +119,44 @@ func (s *subject) report(w work, f func() error) error {
 		Who: "art", Job: w.job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Batch: s.batch,
 		Tokens: s.tokens,
 		First:  first.Seconds(), Best: times[0], Median: median,
-		Rate: float64(w.tokens) / median, Go: runtime.Version(),
+		Rate: float64(w.tokens) / median, Recompute: s.recompute, Go: runtime.Version(),
 		TFLOPs: 2 * float64(multiplied) * float64(w.tokens) * w.passes / median / 1e12,
 		GBs:    w.reads * float64(all*s.size) / median / 1e9,
 	}
-	if w.job == "decode" {
+	if w.job == "decode" || w.job == "grpo" {
 		r.Steps = s.steps
 	}
+	programs, took := graphx.Compiled(s.device)
+	r.Programs, r.Compile = programs, took.Seconds()
 	return emit(r)
+}
+
+// alone waits until no other program that was given the same file measures. Several can then compile at once.
+func (s *subject) alone() (unlock func(), err error) {
+	if s.lock == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(s.lock)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = file.Close() }, syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+}
+
+// times runs f until the budget is spent, at least once and at most as often as runs says. A run in which a program was
+// compiled does not count.
+func (s *subject) times(f func() error) (times []float64, err error) {
+	for start := time.Now(); len(times) == 0 || len(times) < s.runs && time.Since(start) < s.budget; {
+		before, _ := graphx.Compiled(s.device)
+		begin := time.Now()
+		if err := f(); err != nil {
+			return nil, err
+		}
+		if after, _ := graphx.Compiled(s.device); after == before {
+			times = append(times, time.Since(begin).Seconds())
+		}
+	}
+	return times, nil
 }
 
 // ids returns arbitrary tokens.
@@ -223,25 +283,41 @@ func (s *subject) train() error {
 	if err != nil {
 		return err
 	}
-	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{
-		Device: s.device, Workers: 1, MicroTokens: s.batch * s.tokens, FewShapes: true,
-	})
-	state := trainer.AdapterState(a)
 	batch := make([]grpo.Sequence, s.batch)
 	for i := range batch {
-		ids := s.ids(s.tokens+1, i)
-		q := grpo.Sequence{
-			IDs: ids, Trained: slices.Repeat([]bool{true}, len(ids)), Logprobs: make([]float32, len(ids)), Advantage: 1,
-			Weight: 1, Trajectory: i,
-		}
-		q.Trained[0] = false
-		batch[i] = q
+		batch[i] = sequence(s.ids(s.tokens+1, i), 1, i)
 	}
-	return s.report(work{job: "train", tokens: s.batch * s.tokens, passes: 2, reads: 2}, func() error {
+	update := s.trains(a, s.batch*s.tokens, updates)
+	w := work{job: "train", tokens: updates * s.batch * s.tokens, passes: 2, reads: 2 * updates}
+	return s.report(w, func() error { return update(batch, grpo.SupervisedLoss{}) })
+}
+
+// updates is the number of updates of a run of the job train.
+const updates = 4
+
+// trains returns what makes updates of an adapter with a batch.
+func (s *subject) trains(a *lora.Adapter, microTokens, updates int) func([]grpo.Sequence, grpo.Loss) error {
+	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{
+		Device: s.device, Workers: 1, MicroTokens: microTokens, FewShapes: true, Recompute: s.recompute,
+	})
+	state := trainer.AdapterState(a)
+	return func(batch []grpo.Sequence, loss grpo.Loss) error {
 		_, _, err := teacher.Train(context.Background(), state, batch, trainer.Run{
-			Loss: grpo.SupervisedLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1,
-			MiniBatches: 1,
+			Loss: loss, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 },
+			Epochs: updates, MiniBatches: 1,
 		})
 		return err
-	})
+	}
+}
+
+// sequence is one whose tokens after a prompt are trained on.
+func sequence(ids []int32, prompt, number int) grpo.Sequence {
+	q := grpo.Sequence{
+		IDs: ids, Trained: slices.Repeat([]bool{true}, len(ids)), Logprobs: make([]float32, len(ids)), Weight: 1,
+		Advantage: float64(number%2*2 - 1), Trajectory: number,
+	}
+	for i := range prompt {
+		q.Trained[i] = false
+	}
+	return q
 }

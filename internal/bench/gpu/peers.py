@@ -2,11 +2,12 @@
 
     python peers.py --device cuda --shape qwen3-0.6b --batch 16 decode
 
-Jobs are forward, prefill, decode and train. One line of JSON for each, with the versions. Tried with torch 2.15.0,
+Jobs are forward, prefill, decode, train and grpo. One line of JSON for each, with the versions. Tried with torch 2.15.0,
 transformers 4.57.1 and PEFT 0.17.1 on a CPU. A job that does not fit into memory is reported and has no figures.
 """
 
 import argparse
+import fcntl
 import json
 import sys
 import time
@@ -19,6 +20,7 @@ except ImportError as err:
     sys.exit(f"peers.py: {err}: it needs torch, transformers and peft")
 
 CACHED = 128  # tokens that are cached when decoding begins
+UPDATES = 4  # of a run of the job train
 COMMON = dict(rms_norm_eps=1e-6, rope_theta=1e6, max_position_embeddings=32768)
 
 
@@ -35,6 +37,12 @@ SHAPES = {
     "qwen2.5-7b": lambda: transformers.Qwen2Config(
         vocab_size=152064, hidden_size=3584, intermediate_size=18944, num_hidden_layers=28, num_attention_heads=28,
         num_key_value_heads=4, tie_word_embeddings=False, **COMMON),
+    "qwen2.5-14b": lambda: transformers.Qwen2Config(
+        vocab_size=152064, hidden_size=5120, intermediate_size=13824, num_hidden_layers=48, num_attention_heads=40,
+        num_key_value_heads=8, tie_word_embeddings=False, **COMMON),
+    "llama-3-8b": lambda: transformers.LlamaConfig(
+        vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+        num_key_value_heads=8, tie_word_embeddings=False, **{**COMMON, "rms_norm_eps": 1e-5, "rope_theta": 5e5}),
 }
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -67,6 +75,10 @@ class Subject:
         times, start = [], time.perf_counter()
         first = None
         for _ in range(self.args.runs + 1):
+            if first is not None and not times and self.args.lock:
+                lock = open(self.args.lock, "w")  # closed when the program ends
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                start = time.perf_counter()
             self.sync()
             begin = time.perf_counter()
             run()
@@ -81,7 +93,7 @@ class Subject:
         median = sorted(times)[len(times) // 2]
         a = self.args
         print(json.dumps(dict(
-            who="transformers", job=job, device=a.device, shape=a.shape, weights=a.weights, batch=a.batch, tokens=a.tokens,
+            who="transformers", job=job, device=a.device, shape=a.shape, weights=a.weights, batch=a.batch, tokens=a.tokens, recompute=a.recompute,
             first_s=first, best_s=min(times), median_s=median, tokens_per_s=tokens / median,
             tflop_per_s=2 * self.multiplied * tokens * passes / median / 1e12, weights_gb_s=reads * self.bytes / median / 1e9,
             versions={m.__name__: m.__version__ for m in (torch, transformers, peft)},
@@ -112,20 +124,63 @@ class Subject:
 
         self.report("decode", a.batch * a.tokens, 1, a.tokens, run)
 
+    def adapter(self):
+        self.model = peft.get_peft_model(self.model, peft.LoraConfig(r=16, lora_alpha=32, target_modules=TARGETS)).train()
+        if self.args.recompute:
+            self.model.enable_input_require_grads()
+            self.model.gradient_checkpointing_enable()
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.trained, lr=1e-5)
+
+    def update(self, parts, prompt):
+        """One update of the adapter, on parts [rows, tokens] of a batch of which all tokens after a prompt are trained on."""
+        self.optimizer.zero_grad(set_to_none=True)
+        for ids in parts:
+            logits = self.model(ids[:, :-1], use_cache=False, logits_to_keep=ids.shape[1] - prompt).logits.float()
+            torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, prompt:].flatten()).backward()
+            del logits
+        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
+        self.optimizer.step()
+
     def train(self):
-        self.model = peft.get_peft_model(self.model, peft.LoraConfig(r=8, lora_alpha=16, target_modules=TARGETS)).train()
-        trained = [p for p in self.model.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(trained, lr=1e-5)
+        self.adapter()
         ids = self.ids(self.args.tokens + 1)
 
         def run():
-            optimizer.zero_grad(set_to_none=True)
-            logits = self.model(ids[:, :-1], use_cache=False).logits.float()
-            torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).backward()
-            torch.nn.utils.clip_grad_norm_(trained, 1.0)
-            optimizer.step()
+            for _ in range(UPDATES):
+                self.update([ids], 1)
 
-        self.report("train", self.args.batch * self.args.tokens, 2, 2, run)
+        self.report("train", UPDATES * self.args.batch * self.args.tokens, 2, 2 * UPDATES, run)
+
+    def grpo(self):
+        """Steps as in step.go. The loss is cross entropy, which costs as much as a loss of GRPO without a reference."""
+        self.adapter()
+        a = self.args
+        prompts = self.ids(a.tokens)[: a.batch // 8].repeat_interleave(8, 0)
+
+        @torch.inference_mode()
+        def rollouts():
+            self.model.eval()
+            out = self.model(prompts, use_cache=True, logits_to_keep=1)
+            made = [prompts]
+            for i in range(a.tokens):
+                made.append(torch.multinomial(torch.softmax(out.logits[:, -1].float(), -1), 1))
+                if i < a.tokens - 1:
+                    out = self.model(made[-1], past_key_values=out.past_key_values, use_cache=True)
+            self.model.train()
+            return torch.cat(made, 1)
+
+        def step():
+            self.sync()
+            start = time.perf_counter()
+            ids = rollouts().clone()
+            self.sync()
+            sampled = time.perf_counter() - start
+            self.update(ids.split(8), a.tokens)
+            self.sync()
+            print(f"peers: step: {sampled:.2f} s of rollouts, {time.perf_counter() - start - sampled:.2f} s of training", file=sys.stderr)
+
+        self.report("grpo", a.batch * a.tokens, 1, a.tokens, step)
 
 
 def main():
@@ -137,7 +192,9 @@ def main():
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--budget", type=float, default=60)
-    parser.add_argument("job", choices=["forward", "prefill", "decode", "train"])
+    parser.add_argument("--lock", help="a file: programs that are given the same one measure one after the other")
+    parser.add_argument("--recompute", action="store_true", help="gradient checkpointing")
+    parser.add_argument("job", choices=["forward", "prefill", "decode", "train", "grpo"])
     args = parser.parse_args()
     try:
         getattr(Subject(args), args.job)()

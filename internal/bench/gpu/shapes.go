@@ -34,6 +34,14 @@ var known = map[string]model.Config{
 		VocabSize: 152064, HiddenSize: 3584, IntermediateSize: 18944, NumLayers: 28, NumHeads: 28, NumKVHeads: 4,
 		HeadDim: 128,
 	}),
+	"qwen2.5-14b": qwen2(model.Config{
+		VocabSize: 152064, HiddenSize: 5120, IntermediateSize: 13824, NumLayers: 48, NumHeads: 40, NumKVHeads: 8,
+		HeadDim: 128,
+	}),
+	"llama-3-8b": llama(model.Config{
+		VocabSize: 128256, HiddenSize: 4096, IntermediateSize: 14336, NumLayers: 32, NumHeads: 32, NumKVHeads: 8,
+		HeadDim: 128,
+	}),
 }
 
 // qwen3 completes a configuration with what all models of Qwen3 have in common.
@@ -49,6 +57,12 @@ func qwen2(c model.Config) model.Config {
 	return c
 }
 
+func llama(c model.Config) model.Config {
+	c = qwen3(c)
+	c.ModelType, c.RMSNormEps, c.RopeTheta = model.ModelTypeLlama, 1e-5, 5e5
+	return c
+}
+
 func shapeNames() string { return strings.Join(slices.Sorted(maps.Keys(known)), ", ") }
 
 func configOf(shape string) (*model.Config, error) {
@@ -60,10 +74,19 @@ func configOf(shape string) (*model.Config, error) {
 }
 
 // draw makes the weights on the device, where each tensor goes from random bits to its type; the host holds none.
+// Tensors of one kind and shape share a program: on a GPU each takes a moment to compile.
 func draw(device compute.Backend, c *model.Config, matrices dtypes.DType) (*model.Params, error) {
-	p := &model.Params{}
+	p, programs := &model.Params{}, map[string]*Exec{}
 	for i, spec := range c.Specs() {
-		x, err := ExecOnce(device, func(g *Graph) *Node { return drawn(g, spec, i, matrices) })
+		key := fmt.Sprint(spec.Shape, isBias(spec))
+		if programs[key] == nil {
+			exec, err := NewExec(device, func(number *Node) *Node { return drawn(number, spec, matrices) })
+			if err != nil {
+				return nil, err
+			}
+			programs[key] = exec
+		}
+		x, err := programs[key].Call1(uint32(i + 1))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -72,19 +95,21 @@ func draw(device compute.Backend, c *model.Config, matrices dtypes.DType) (*mode
 	return p, nil
 }
 
+func isBias(spec model.Spec) bool { return strings.HasSuffix(spec.Name, ".bias") }
+
 // drawn builds norms of one, biases of zero, and matrices of a standard deviation of 1/sqrt(in), from a uniform
 // distribution.
-func drawn(g *Graph, spec model.Spec, number int, matrices dtypes.DType) *Node {
-	shape := shapes.Make(dtypes.Float32, spec.Shape...)
+func drawn(number *Node, spec model.Spec, matrices dtypes.DType) *Node {
+	g, shape := number.Graph(), shapes.Make(dtypes.Float32, spec.Shape...)
 	if len(spec.Shape) == 1 {
-		if strings.HasSuffix(spec.Name, ".bias") {
+		if isBias(spec) {
 			return Zeros(g, shape)
 		}
 		return Ones(g, shape)
 	}
 	// The finalizer of MurmurHash3 (Appleby 2011) over the number of an element.
 	x := Add(Mul(word(g, spec.Shape, 0), word32(g, uint32(spec.Shape[1]))), word(g, spec.Shape, 1))
-	x = BitwiseXor(x, word32(g, uint32(number+1)*0x9e3779b9))
+	x = BitwiseXor(x, Mul(number, word32(g, 0x9e3779b9)))
 	for _, r := range []struct{ shift, factor uint32 }{{16, 0x85ebca6b}, {13, 0xc2b2ae35}} {
 		x = Mul(BitwiseXor(x, BitwiseShiftRightLogical(x, word32(g, r.shift))), word32(g, r.factor))
 	}
@@ -115,11 +140,11 @@ func parameters(c *model.Config) (all, multiplied int) {
 	return all, multiplied
 }
 
-// adapterOf is one of rank 8 on all linear layers.
+// adapterOf is one of rank 16 on all linear layers.
 func adapterOf(c *model.Config) (*lora.Adapter, error) {
 	var layers []lora.LayerShape
 	for _, l := range c.Linears() {
 		layers = append(layers, lora.LayerShape(l))
 	}
-	return lora.New(lora.Config{Rank: 8, Alpha: 16}, layers, 1)
+	return lora.New(lora.Config{Rank: 16, Alpha: 32}, layers, 1)
 }

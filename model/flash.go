@@ -1,0 +1,34 @@
+package model
+
+import (
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph"
+)
+
+// FlashAttention is implemented by devices that have a kernel of causal attention in bfloat16 which keeps no scores,
+// and one of its gradient (FlashAttention-2, Dao 2023; cuDNN's on GPUs of NVIDIA).
+type FlashAttention interface {
+	// FlashAttention reports whether there is one for heads of this dimension.
+	FlashAttention(headDim int) bool
+}
+
+// flash reports whether a pass computes attention with a kernel of the device. It rounds queries, keys, weights and
+// values to bfloat16, so it is for models whose matrices are rounded too.
+func (f *Forward) flash(g *Graph) bool {
+	device, ok := g.Backend().(FlashAttention)
+	return ok && device.FlashAttention(f.Config.HeadDim) &&
+		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() == dtypes.BFloat16
+}
+
+// attendFlash builds the causal attention of queries [R, T, H, E] to keys and values [R, K, T, E]: [R, T, H*E]. Where
+// there is a GPU, internal/bench/gpu compares it and its gradient with the CPU device.
+func attendFlash(q *Node, all KV, scale float64) *Node {
+	r, t, h, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3)
+	rounded := func(x *Node) *Node { return ConvertDType(x, dtypes.BFloat16) }
+	q = rounded(TransposeAllAxes(q, 0, 2, 1, 3))
+	y, _ := BackendFusedScaledDotProductAttention(q, rounded(all.K), rounded(all.V), compute.AttentionAxesLayoutBHSD,
+		&compute.ScaledDotProductAttentionConfig{Scale: scale, Causal: true})
+	y = TransposeAllAxes(ConvertDType(y, dtypes.Float32), 0, 2, 1, 3)
+	return Reshape(y, r, t, h*e)
+}
