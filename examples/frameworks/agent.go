@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents"
@@ -101,7 +102,9 @@ type ending struct {
 
 // score sets reward, metrics and metadata.
 func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
-	score, err := synthetic.Orders.Score(seed, s, d.run(end.answer, end.err == nil))
+	// Frameworks pass on a call of a tool that cannot be read as text: that is no answer.
+	completed := end.err == nil && !strings.Contains(end.answer, "<tool_call>")
+	score, err := synthetic.Orders.Score(seed, s, d.run(end.answer, completed))
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
 	t.Reward = score
 	t.Metadata[agents.ScenarioKey], t.Metadata["task"] = s.ID, s.Task
 	for name, value := range map[string]float64{
-		"solved": one(score == 1), "completed": one(end.err == nil), "turns": float64(len(t.Samples())),
+		"solved": one(score == 1), "completed": one(completed), "turns": float64(len(t.Samples())),
 		"tool_calls": float64(d.calls), "tool_busy": float64(d.busy),
 	} {
 		t.Metrics[name] = value

@@ -97,6 +97,19 @@ func TestRollout_WhoseFault(t *testing.T) {
 	}
 }
 
+// A call that cannot be read, which a framework passes on as text, is no answer.
+func TestRollout_BrokenCall(t *testing.T) {
+	for answer, completed := range map[string]float64{"done": 1, `<tool_call>{"name": "find`: 0} {
+		got, err := play(t, func(ctx context.Context, e *Env) (string, error) {
+			_, err := e.Model.Chat(ctx, art.NewTrajectory(art.User(e.Task)), e.Chat)
+			return answer, err
+		}, Faults{})
+		if err != nil || got.Metrics["completed"] != completed {
+			t.Errorf("%q: %+v, %v", answer, got, err)
+		}
+	}
+}
+
 // roundTrip is a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
