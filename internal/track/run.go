@@ -28,6 +28,7 @@ type run struct {
 	step  int       // of the model when the tracker first heard of it
 	since time.Time // when that was: the time of rows of the history, the same at each try
 
+	told    bool  // of more than its registration
 	out     Run   // nil until it is open
 	begun   bool  // written is known
 	written *seen // rows
@@ -53,6 +54,7 @@ func newRun(t *Tracker, m *art.Model, step int) *run {
 
 // take adds what an event tells to what waits.
 func (r *run) take(e event) {
+	r.told = r.told || e.start != nil || e.commit != nil || e.log != nil || e.fail != nil
 	switch {
 	case e.start != nil:
 		r.given = e.start.Config == nil
@@ -127,18 +129,19 @@ func (r *run) flush(now time.Time) {
 	r.next = time.Now().Add(r.pause)
 }
 
-// store stores all that waits, in order.
+// store stores all that waits, in order. A model that was registered, and has neither a history nor news, may never have
+// any: nothing is opened for it.
 func (r *run) store(ctx context.Context) error {
+	missed, unread := r.missed(ctx) // what waits is stored all the same
+	if !r.told && len(missed) == 0 {
+		return unread
+	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(r.settings, r.stored) {
-		if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
-			return err
-		}
-		r.stored = r.settings
+	if err := r.storeConfig(ctx); err != nil {
+		return err
 	}
-	missed, unread := r.missed(ctx) // what waits is stored all the same
 	if err := r.storeRows(ctx, missed); err != nil {
 		return err
 	}
@@ -150,6 +153,18 @@ func (r *run) store(ctx context.Context) error {
 		r.groups = slices.Delete(r.groups, 0, 1)
 	}
 	return unread
+}
+
+// storeConfig stores the configuration if it has changed, and is complete: that of the training is told by its start.
+func (r *run) storeConfig(ctx context.Context) error {
+	if !r.told || reflect.DeepEqual(r.settings, r.stored) {
+		return nil
+	}
+	if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
+		return err
+	}
+	r.stored = r.settings
+	return nil
 }
 
 // begin opens the run, reads what earlier processes stored, and takes back what the run no longer has.

@@ -191,7 +191,7 @@ func TestTracker_Closed(t *testing.T) {
 	tracker := newTracker(t, &fakeRun{}, track.Options{})
 	require.NoError(t, tracker.Close())
 	train(t, &arttest.Backend{}, tracker.Events(), 1)
-	require.Equal(t, 2, tracker.Dropped())
+	require.Equal(t, 3, tracker.Dropped())
 	require.NoError(t, tracker.Close())
 }
 
@@ -327,4 +327,24 @@ func TestTracker_NoHistoryToRewind(t *testing.T) {
 	require.Zero(t, fails.times)
 	require.Equal(t, 2, run.step)
 	require.Equal(t, map[string]float64{"loss/policy@0": 0.1, "train/reward@1": 2, "train/reward@2": 5}, run.values)
+}
+
+// A run whose process was killed after its last step is completed when the model is registered again, though nothing is
+// trained any more. Nothing is opened for a model without a history.
+func TestTracker_Registered(t *testing.T) {
+	b, written := killed()
+	run := &fakeRun{written: written}
+	tracker := newTracker(t, run, track.Options{})
+	train(t, b, tracker.Events(), 0)
+	require.NoError(t, b.Close())
+	require.NoError(t, tracker.Close())
+	require.Equal(t, map[string]float64{"loss/policy@0": 0.1, "train/reward@1": 2}, run.values)
+	require.Empty(t, run.config)
+	require.True(t, run.closed)
+
+	fresh := &fakeRun{}
+	tracker = newTracker(t, fresh, track.Options{})
+	train(t, &arttest.Backend{}, tracker.Events(), 0)
+	require.NoError(t, tracker.Close())
+	require.False(t, fresh.closed, "nothing was opened")
 }
