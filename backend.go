@@ -80,7 +80,8 @@ type Logger interface {
 type CheckpointKeeper interface {
 	// Checkpoints returns the stored steps in ascending order.
 	Checkpoints(ctx context.Context, m *Model) ([]int, error)
-	// History returns what was logged, in the order of the log.
+	// History returns what was logged, in the order of the log. It does so after Close too: trackers are often closed
+	// last, and ask for what they have missed.
 	History(ctx context.Context, m *Model) ([]HistoryRow, error)
 	// DeleteCheckpoints deletes all checkpoints but those of the steps to keep.
 	DeleteCheckpoints(ctx context.Context, m *Model, keep []int) error

@@ -21,6 +21,8 @@ type Events struct {
 	// GatherEnd is called after the last rollout of a gather.
 	GatherEnd func(GatherEnd)
 
+	// Register is called when [Model.Register] has succeeded.
+	Register func(Registration)
 	// Completion is called after each call of [Model.Complete] and [Model.Stream] that reached the backend: also those of
 	// [Model.Chat] and of HTTP clients, and failed ones. It is one of [ModelOptions].Events.
 	Completion func(CompletionEvent)
@@ -151,6 +153,12 @@ type Commit struct {
 	Duration time.Duration
 }
 
+// Registration describes a model that was registered.
+type Registration struct {
+	Model *Model
+	Step  int // that it continues at; 0 of a new run
+}
+
 // TrainError describes a training that failed.
 type TrainError struct {
 	Model *Model
@@ -180,6 +188,7 @@ func JoinEvents(list ...*Events) *Events {
 		joined.RolloutEnd = both(joined.RolloutEnd, e.RolloutEnd)
 		joined.GroupEnd = both(joined.GroupEnd, e.GroupEnd)
 		joined.GatherEnd = both(joined.GatherEnd, e.GatherEnd)
+		joined.Register = both(joined.Register, e.Register)
 		joined.Completion = both(joined.Completion, e.Completion)
 		joined.TrainStart = both(joined.TrainStart, e.TrainStart)
 		joined.OptimizerStep = both(joined.OptimizerStep, e.OptimizerStep)

@@ -34,6 +34,7 @@ func (l *eventLog) events() *art.Events {
 		OptimizerStep: func(e art.OptimizerStep) { l.addf("optimizer step %d of %d", e.Done, e.Total) },
 		Skip:          func(e art.SkipEvent) { l.addf("skip %d: %d %s", e.Step, e.Group, e.Reason) },
 		Commit:        func(e art.Commit) { l.addf("commit %d of %d groups", e.Result.Step, len(e.Groups)) },
+		Register:      func(e art.Registration) { l.addf("registered %s at %d", e.Model.Name(), e.Step) },
 		TrainError:    func(e art.TrainError) { l.addf("error %d: %v", e.Step, e.Err) },
 		Log:           func(e art.LogEvent) { l.addf("log %s %d: reward %v", e.Split, e.Step, e.Metrics[e.Split+"/reward"]) },
 	}
@@ -97,7 +98,7 @@ func TestEvents_Model(t *testing.T) {
 	}
 	name := m.Name()
 	wantEqual(t, "events", log.lines, []string{
-		"train " + name + " 1: 1 groups, 2 trajectories, rate 0.5", "optimizer step 1 of 1", "skip 0: 0 no_samples", "skip 0: 0 no_samples", "commit 1 of 1 groups",
+		"registered " + name + " at 0", "train " + name + " 1: 1 groups, 2 trajectories, rate 0.5", "optimizer step 1 of 1", "skip 0: 0 no_samples", "skip 0: 0 no_samples", "commit 1 of 1 groups",
 		"log val 1: reward 1",
 		"train " + name + " 2: 1 groups, 2 trajectories, rate 5e-06", "error 2: diverged",
 	})

@@ -188,6 +188,7 @@ func (m *Model) Register(ctx context.Context, b Backend) error {
 	}
 	m.backend = b
 	m.reached(step)
+	tell(m.events().Register, Registration{m, step})
 	return nil
 }
 

@@ -165,13 +165,19 @@ func testRegister(t *testing.T, b art.Backend) {
 	}
 }
 
-// testClose checks that every method of a closed backend returns ErrClosed.
+// testClose checks that every method of a closed backend returns ErrClosed, except for History.
 func testClose(t *testing.T, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
+	if _, ok := b.(art.Logger); ok {
+		if err := m.Log(t.Context(), "val", groups, nil); err != nil {
+			t.Fatalf("Log: %v", err)
+		}
+	}
 	if err := b.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
+	testHistoryAfterClose(t, m)
 	_, err := m.Complete(t.Context(), ask("Still there?"), nil)
 	wantError(t, "Complete", err, art.ErrClosed)
 	_, err = m.Train(t.Context(), groups, nil)
@@ -191,5 +197,18 @@ func testClose(t *testing.T, b art.Backend) {
 	if _, ok := b.(art.DPOTrainer); ok {
 		_, err := m.TrainDPO(t.Context(), preferences(), nil)
 		wantError(t, "TrainDPO", err, art.ErrClosed)
+	}
+}
+
+// testHistoryAfterClose checks that a closed backend still tells what was logged of a model, if it keeps that.
+func testHistoryAfterClose(t *testing.T, m *art.Model) {
+	keeper, ok := m.Backend().(art.CheckpointKeeper)
+	if !ok {
+		return
+	}
+	rows, err := keeper.History(t.Context(), m)
+	_, logs := m.Backend().(art.Logger)
+	if err != nil || logs && len(rows) == 0 {
+		t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed", len(rows), err)
 	}
 }

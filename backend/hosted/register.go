@@ -129,6 +129,11 @@ func (b *Backend) registered(op string, m *art.Model) (*entry, error) {
 	if b.closed {
 		return nil, b.errClosed(op)
 	}
+	return b.known(op, m)
+}
+
+// known is registered of a backend that may be closed.
+func (b *Backend) known(op string, m *art.Model) (*entry, error) {
 	if e := b.models[m]; e != nil {
 		return e, nil
 	}

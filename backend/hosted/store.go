@@ -31,9 +31,11 @@ func (b *Backend) Log(
 	return e.run.Log(split, step, all)
 }
 
-// History returns the logged rows.
+// History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	e, err := b.entry("history", m)
+	b.mu.RLock()
+	e, err := b.known("history", m)
+	b.mu.RUnlock()
 	if err != nil {
 		return nil, err
 	}

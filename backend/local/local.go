@@ -204,6 +204,11 @@ func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
 	if b.closed {
 		return nil, &art.Error{Op: op, Err: art.ErrClosed}
 	}
+	return b.known(op, m)
+}
+
+// known is entry of a backend that may be closed. b.mu is held.
+func (b *Backend) known(op string, m *art.Model) (*entry, error) {
 	e := b.models[m]
 	if e == nil {
 		return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Register on this backend first"}

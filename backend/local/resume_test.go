@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		runtime.GOMAXPROCS(1)
 	}
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := trainIn(context.Background(), dir, resumeSteps); err != nil {
+		if err := trainChild(context.Background(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -42,14 +42,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// trainIn is a program as a user would write it: a loop over the steps that are left.
-func trainIn(ctx context.Context, dir string, steps int) error {
+// trainChild is the program of a child, with trackers if there is an address for them.
+func trainChild(ctx context.Context, dir string) error {
+	if url := os.Getenv(childURL); url != "" {
+		return trainTracked(ctx, dir, url, func() {})
+	}
+	return trainIn(ctx, dir, resumeSteps, nil)
+}
+
+// trainIn is a program as a user would write it: a loop over the steps that are left. events may be nil.
+func trainIn(ctx context.Context, dir string, steps int, events *art.Events) error {
 	b, err := Open(ctx, &Options{Dir: dir, Slots: 8, Context: 64, Progress: io.Discard})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	m := art.NewModel("m", &art.ModelOptions{Seed: 3, Chat: art.ChatOptions{MaxTokens: new(3)}})
+	m := art.NewModel("m", &art.ModelOptions{Seed: 3, Events: events, Chat: art.ChatOptions{MaxTokens: new(3)}})
 	if err := m.Register(ctx, b); err != nil {
 		return err
 	}
@@ -119,7 +127,7 @@ func TestKill(t *testing.T) {
 		t.Skip("starts many processes")
 	}
 	undisturbed, dir := t.TempDir(), t.TempDir()
-	require.NoError(t, trainIn(t.Context(), undisturbed, resumeSteps))
+	require.NoError(t, trainIn(t.Context(), undisturbed, resumeSteps, nil))
 
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -143,7 +151,7 @@ func TestKill(t *testing.T) {
 		require.Empty(t, out.String(), "the child failed by itself")
 		killed++
 	}
-	require.NoError(t, trainIn(t.Context(), dir, resumeSteps))
+	require.NoError(t, trainIn(t.Context(), dir, resumeSteps, nil))
 	require.Equal(t, finalStep(t, undisturbed), finalStep(t, dir))
 	require.Equal(t, trainRewards(t, undisturbed), trainRewards(t, dir))
 }
@@ -151,9 +159,9 @@ func TestKill(t *testing.T) {
 // TestResume stops a run after each step, by Close, and continues it.
 func TestResume(t *testing.T) {
 	whole, parts := t.TempDir(), t.TempDir()
-	require.NoError(t, trainIn(t.Context(), whole, resumeSteps))
+	require.NoError(t, trainIn(t.Context(), whole, resumeSteps, nil))
 	for step := 1; step <= resumeSteps; step++ {
-		require.NoError(t, trainIn(t.Context(), parts, step))
+		require.NoError(t, trainIn(t.Context(), parts, step, nil))
 	}
 	require.Equal(t, finalStep(t, whole), finalStep(t, parts))
 	require.Equal(t, trainRewards(t, whole), trainRewards(t, parts))

@@ -36,11 +36,19 @@ func (b *Backend) store(
 // stored returns the entry of a model that has a run directory.
 func (b *Backend) stored(op string, m *art.Model) (*entry, error) {
 	e, err := b.entry(op, m)
-	if err == nil && e.run == nil {
-		err = fmt.Errorf("%w: %q is a snapshot, which has no run", art.ErrUnsupported, m.Name())
-		return nil, &art.Error{Op: op, Err: err, Hint: "use the model that it was made of"}
+	if err == nil {
+		err = e.hasRun(op, m)
 	}
 	return e, err
+}
+
+// hasRun returns the error of an entry without a run directory.
+func (e *entry) hasRun(op string, m *art.Model) error {
+	if e.run != nil {
+		return nil
+	}
+	err := fmt.Errorf("%w: %q is a snapshot, which has no run", art.ErrUnsupported, m.Name())
+	return &art.Error{Op: op, Err: err, Hint: "use the model that it was made of"}
 }
 
 // Checkpoints returns the stored steps.
@@ -52,9 +60,15 @@ func (b *Backend) Checkpoints(_ context.Context, m *art.Model) ([]int, error) {
 	return e.run.Steps(), nil
 }
 
-// History returns the logged rows.
+// History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	e, err := b.stored("history", m)
+	const op = "history"
+	b.mu.RLock()
+	e, err := b.known(op, m)
+	b.mu.RUnlock()
+	if err == nil {
+		err = e.hasRun(op, m)
+	}
 	if err != nil {
 		return nil, err
 	}

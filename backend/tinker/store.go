@@ -28,9 +28,15 @@ func (b *Backend) Log(
 	return e.run.Log(split, step, metrics)
 }
 
-// History returns the logged rows.
+// History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	e, err := b.trainable("history", m)
+	const op = "history"
+	b.mu.Lock()
+	e, err := b.known(op, m)
+	b.mu.Unlock()
+	if err == nil {
+		err = e.learns(op)
+	}
 	if err != nil {
 		return nil, err
 	}

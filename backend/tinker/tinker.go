@@ -165,8 +165,6 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	b.closed = true
-	models := b.models
-	b.models = map[*art.Model]*entry{}
 	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.life, 10*time.Second)
 	_, _, err := b.send(ctx, http.MethodPost, "sessions/"+url.PathEscape(b.session)+"/finish",
@@ -178,7 +176,7 @@ func (b *Backend) Close() error {
 	b.quit()
 	b.busy.Wait()
 	var errs []error
-	for _, e := range models {
+	for _, e := range b.models {
 		if e.run != nil {
 			errs = append(errs, e.run.Close())
 		}
@@ -193,6 +191,11 @@ func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
 	if b.closed {
 		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
 	}
+	return b.known(op, m)
+}
+
+// known is entry of a backend that may be closed. b.mu is held.
+func (b *Backend) known(op string, m *art.Model) (*entry, error) {
 	if e := b.models[m]; e != nil {
 		return e, nil
 	}

@@ -409,11 +409,19 @@ func (b *Backend) Release(_ context.Context, m *art.Model) error {
 // trainable returns the entry of a model that is no snapshot.
 func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 	e, err := b.entry(op, m)
-	if err == nil && e.run == nil {
-		err = &art.Error{Op: op, Err: art.ErrFrozen, Hint: "a snapshot does not change"}
+	if err == nil {
+		err = e.learns(op)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// learns returns the error of a snapshot.
+func (e *entry) learns(op string) error {
+	if e.run == nil {
+		return &art.Error{Op: op, Err: art.ErrFrozen, Hint: "a snapshot does not change"}
+	}
+	return nil
 }

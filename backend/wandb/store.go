@@ -30,9 +30,11 @@ func (b *Backend) Log(
 	return e.run.Log(split, step, metrics)
 }
 
-// History returns the logged rows.
+// History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	e, err := b.entry("history", m)
+	b.mu.Lock()
+	e, err := b.known("history", m)
+	b.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}

@@ -151,6 +151,11 @@ func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
 	if b.closed {
 		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
 	}
+	return b.known(op, m)
+}
+
+// known is entry of a backend that may be closed. b.mu is held.
+func (b *Backend) known(op string, m *art.Model) (*entry, error) {
 	if e := b.models[m]; e != nil {
 		return e, nil
 	}

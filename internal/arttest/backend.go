@@ -291,13 +291,16 @@ func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) 
 	return slices.Clone(r.checkpoints), nil
 }
 
-// History implements [art.CheckpointKeeper].
+// History implements [art.CheckpointKeeper], after Close too.
 func (b *Backend) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r, err := b.run(ctx, "read history", m)
-	if err != nil {
-		return nil, err
+	r := b.runs[m]
+	if err := ctx.Err(); err != nil {
+		return nil, &art.Error{Op: "read history", Err: err, Hint: "the context ended"}
+	}
+	if r == nil {
+		return nil, &art.Error{Op: "read history", Err: art.ErrNotRegistered, Hint: "call Model.Register first"}
 	}
 	rows := slices.Clone(r.rows)
 	for i := range rows {

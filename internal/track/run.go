@@ -3,6 +3,7 @@ package track
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -27,6 +28,7 @@ type run struct {
 	step  int       // of the model when the tracker first heard of it
 	since time.Time // when that was: the time of rows of the history, the same at each try
 
+	told    bool  // of more than its registration
 	out     Run   // nil until it is open
 	begun   bool  // written is known
 	written *seen // rows
@@ -52,6 +54,7 @@ func newRun(t *Tracker, m *art.Model, step int) *run {
 
 // take adds what an event tells to what waits.
 func (r *run) take(e event) {
+	r.told = r.told || e.start != nil || e.commit != nil || e.log != nil || e.fail != nil
 	switch {
 	case e.start != nil:
 		r.given = e.start.Config == nil
@@ -126,26 +129,41 @@ func (r *run) flush(now time.Time) {
 	r.next = time.Now().Add(r.pause)
 }
 
-// store stores all that waits, in order.
+// store stores all that waits, in order. A model that was registered, and has neither a history nor news, may never have
+// any: nothing is opened for it.
 func (r *run) store(ctx context.Context) error {
+	missed, unread := r.missed(ctx) // what waits is stored all the same
+	if !r.told && len(missed) == 0 {
+		return unread
+	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(r.settings, r.stored) {
-		if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
-			return err
-		}
-		r.stored = r.settings
-	}
-	if err := r.storeRows(ctx); err != nil {
+	if err := r.storeConfig(ctx); err != nil {
 		return err
 	}
+	if err := r.storeRows(ctx, missed); err != nil {
+		return err
+	}
+	r.stale = r.stale && unread != nil
 	for len(r.groups) > 0 {
 		if err := r.out.Groups(ctx, r.groups[0]); err != nil {
 			return err
 		}
 		r.groups = slices.Delete(r.groups, 0, 1)
 	}
+	return unread
+}
+
+// storeConfig stores the configuration if it has changed, and is complete: that of the training is told by its start.
+func (r *run) storeConfig(ctx context.Context) error {
+	if !r.told || reflect.DeepEqual(r.settings, r.stored) {
+		return nil
+	}
+	if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
+		return err
+	}
+	r.stored = r.settings
 	return nil
 }
 
@@ -166,28 +184,41 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	rewinder, ok := r.out.(Rewinder)
-	history, known := r.history(ctx)
-	if ok && known {
-		keep, lost := remaining(values, history, r.step)
-		if lost {
-			if err := rewinder.Rewind(ctx, r.step, keep); err != nil {
-				return err
-			}
+	if ok && len(values) > 0 {
+		if values, err = r.rewind(ctx, rewinder, values); err != nil {
+			return err
 		}
-		values = keep
 	}
 	r.written.read(values, !ok)
 	r.begun = true
 	return nil
 }
 
-// storeRows stores what is new in the rows that wait, and in the history if it may have more.
-func (r *run) storeRows(ctx context.Context) error {
-	rows := r.rows
-	if r.stale {
-		history, _ := r.history(ctx)
-		rows = append(slices.Clone(rows), rowsOf(history, r.since)...)
+// rewind takes back what the run no longer has of what was written, and returns the rest.
+func (r *run) rewind(ctx context.Context, rewinder Rewinder, written Values) (Values, error) {
+	history, known, err := r.history(ctx)
+	if err != nil || !known {
+		return written, err
 	}
+	keep, lost := remaining(written, history, r.step)
+	if !lost {
+		return keep, nil
+	}
+	return keep, rewinder.Rewind(ctx, r.step, keep)
+}
+
+// missed returns the rows of the history if it may have more than was told.
+func (r *run) missed(ctx context.Context) ([]Row, error) {
+	if !r.stale {
+		return nil, nil
+	}
+	history, _, err := r.history(ctx)
+	return rowsOf(history, r.since), err
+}
+
+// storeRows stores what is new in the rows that wait, and in those that were missed.
+func (r *run) storeRows(ctx context.Context, missed []Row) error {
+	rows := append(slices.Clone(r.rows), missed...)
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
 	rows = r.written.news(rows)
 	if len(rows) > 0 {
@@ -196,20 +227,27 @@ func (r *run) storeRows(ctx context.Context) error {
 		}
 	}
 	r.written.add(rows)
-	r.rows, r.stale = nil, false
+	r.rows = nil
 	return nil
 }
 
+// historian is a backend that keeps a history. Those that keep no checkpoints are not all [art.CheckpointKeeper].
+type historian interface {
+	History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error)
+}
+
 // history returns what the backend has logged. ok is false when it keeps no history.
-func (r *run) history(ctx context.Context) (values Values, ok bool) {
-	keeper, ok := r.model.Backend().(art.CheckpointKeeper)
+func (r *run) history(ctx context.Context) (values Values, ok bool, err error) {
+	keeper, ok := r.model.Backend().(historian)
 	if !ok {
-		return nil, false
+		return nil, false, nil
 	}
 	rows, err := keeper.History(ctx, r.model)
+	if errors.Is(err, art.ErrUnsupported) || errors.Is(err, art.ErrFrozen) { // a snapshot has no run
+		return nil, false, nil
+	}
 	if err != nil {
-		r.warn("tracker cannot read the history", err)
-		return nil, false
+		return nil, true, fmt.Errorf("the backend's history, for metrics that may be missing: %w", err)
 	}
 	values = Values{}
 	for _, row := range rows {
@@ -218,19 +256,19 @@ func (r *run) history(ctx context.Context) (values Values, ok bool) {
 		}
 		maps.Copy(values[row.Step], underSplit(row.Split, row.Metrics))
 	}
-	return values, true
+	return values, true, nil
 }
 
 func (r *run) warn(text string, err error) {
 	r.t.opts.Logger.Warn(text, "tracker", r.t.opts.Name, "run", r.model.Name(), "error", err)
 }
 
-// storeLast stores what waits, and tries again until ctx ends.
+// storeLast stores what waits, and tries again until ctx ends or the backend has no history any more.
 func (r *run) storeLast(ctx context.Context) error {
 	for pause := minPause / 10; ; pause *= 2 {
 		err := r.store(ctx)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, art.ErrClosed) || errors.Is(err, art.ErrNotRegistered) {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ type Tracker struct {
 	err   error // of Close, set before done
 }
 
-// event is what a callback was given, one of the pointers.
+// event is what a callback was given, one of the pointers; none of a model that was registered.
 type event struct {
 	at     time.Time
 	model  *art.Model
@@ -74,6 +74,7 @@ func New(opts Options) *Tracker {
 // Events returns the callbacks of the tracker, for [art.ModelOptions].
 func (t *Tracker) Events() *art.Events {
 	return &art.Events{
+		Register:   func(e art.Registration) { t.send(event{model: e.Model, step: e.Step}) },
 		TrainStart: func(e art.TrainStart) { t.send(event{model: e.Model, step: e.Step - 1, start: &e}) },
 		Commit:     func(e art.Commit) { t.send(event{model: e.Model, step: e.Result.Step - 1, commit: &e}) },
 		TrainError: func(e art.TrainError) { t.send(event{model: e.Model, step: e.Step - 1, fail: &e}) },

@@ -191,7 +191,7 @@ func TestTracker_Closed(t *testing.T) {
 	tracker := newTracker(t, &fakeRun{}, track.Options{})
 	require.NoError(t, tracker.Close())
 	train(t, &arttest.Backend{}, tracker.Events(), 1)
-	require.Equal(t, 2, tracker.Dropped())
+	require.Equal(t, 3, tracker.Dropped())
 	require.NoError(t, tracker.Close())
 }
 
@@ -243,4 +243,108 @@ func TestTracker_ResumesAppendOnly(t *testing.T) {
 	require.NoError(t, m.Log(t.Context(), "train", nil, map[string]float64{"reward": 5, "other": 6}))
 	require.NoError(t, tracker.Close())
 	require.Equal(t, map[string]float64{"loss/policy@0": 0.1, "train/reward@1": 2, "train/other@2": 6}, run.values)
+}
+
+// A tracker is often closed after its backend, and then stores what it has missed all the same: an earlier process was
+// killed before it was sent, or events were dropped.
+func TestTracker_ClosedAfterBackend(t *testing.T) {
+	closed := make(chan struct{})
+	run := &fakeRun{before: func(context.Context) error { <-closed; return nil }}
+	tracker := newTracker(t, run, track.Options{Queue: 2})
+	b := &arttest.Backend{}
+	train(t, b, tracker.Events(), 100)
+	require.NoError(t, b.Close())
+	close(closed)
+	require.NoError(t, tracker.Close())
+	require.Positive(t, tracker.Dropped())
+	require.Empty(t, run.twice)
+	for step := range 100 {
+		require.Equal(t, float64(step)+0.5, run.values[fmt.Sprintf("train/reward@%d", step)])
+	}
+}
+
+// forgetful is a backend that cannot read its history.
+type forgetful struct {
+	*arttest.Backend
+	err error
+}
+
+func (f *forgetful) History(context.Context, *art.Model) ([]art.HistoryRow, error) { return nil, f.err }
+
+// Where the history cannot be read, what was told is stored, and Close says at once that something may be missing.
+func TestTracker_NoHistory(t *testing.T) {
+	run := &fakeRun{}
+	tracker := newTracker(t, run, track.Options{Timeout: time.Minute})
+	train(t, &forgetful{&arttest.Backend{}, &art.Error{Op: "history", Err: art.ErrClosed}}, tracker.Events(), 3)
+	start := time.Now()
+	err := tracker.Close()
+	require.ErrorIs(t, err, art.ErrClosed)
+	require.ErrorContains(t, err, "may be missing")
+	require.Less(t, time.Since(start), 30*time.Second)
+	require.Equal(t, 2.5, run.values["train/reward@2"])
+	require.Len(t, run.groups, 3)
+	require.True(t, run.closed)
+}
+
+// A history that can be read again is read again, and nothing is told twice.
+func TestTracker_HistoryAgain(t *testing.T) {
+	run := &fakeRun{}
+	tracker := newTracker(t, run, track.Options{})
+	b, _ := killed()
+	fails := &failing{b, 2}
+	m := train(t, fails, tracker.Events(), 0)
+	require.NoError(t, m.Log(t.Context(), "train", nil, map[string]float64{"reward": 5}))
+	require.NoError(t, tracker.Close())
+	require.Zero(t, fails.times)
+	require.Empty(t, run.twice)
+	require.Equal(t, 2.0, run.values["train/reward@1"])
+	require.Equal(t, 5.0, run.values["train/reward@2"])
+}
+
+// failing is a backend whose history cannot be read for a while.
+type failing struct {
+	resumed
+	times int
+}
+
+func (f *failing) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error) {
+	if f.times > 0 {
+		f.times--
+		return nil, errors.New("busy")
+	}
+	return f.resumed.History(ctx, m)
+}
+
+// Nothing is taken back, and nothing is lost, while it is not known what the run still has.
+func TestTracker_NoHistoryToRewind(t *testing.T) {
+	b, written := killed()
+	run := &rewindable{fakeRun: &fakeRun{written: written}}
+	tracker := newTracker(t, run, track.Options{})
+	fails := &failing{b, 2}
+	m := train(t, fails, tracker.Events(), 0)
+	require.NoError(t, m.Log(t.Context(), "train", nil, map[string]float64{"reward": 5}))
+	require.NoError(t, tracker.Close())
+	require.Zero(t, fails.times)
+	require.Equal(t, 2, run.step)
+	require.Equal(t, map[string]float64{"loss/policy@0": 0.1, "train/reward@1": 2, "train/reward@2": 5}, run.values)
+}
+
+// A run whose process was killed after its last step is completed when the model is registered again, though nothing is
+// trained any more. Nothing is opened for a model without a history.
+func TestTracker_Registered(t *testing.T) {
+	b, written := killed()
+	run := &fakeRun{written: written}
+	tracker := newTracker(t, run, track.Options{})
+	train(t, b, tracker.Events(), 0)
+	require.NoError(t, b.Close())
+	require.NoError(t, tracker.Close())
+	require.Equal(t, map[string]float64{"loss/policy@0": 0.1, "train/reward@1": 2}, run.values)
+	require.Empty(t, run.config)
+	require.True(t, run.closed)
+
+	fresh := &fakeRun{}
+	tracker = newTracker(t, fresh, track.Options{})
+	train(t, &arttest.Backend{}, tracker.Events(), 0)
+	require.NoError(t, tracker.Close())
+	require.False(t, fresh.closed, "nothing was opened")
 }

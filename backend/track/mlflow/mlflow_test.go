@@ -28,6 +28,7 @@ import (
 // fake answers as MLflow 3.17 does. TestTracker_Server holds it to that.
 type fake struct {
 	status int // of all answers but those to GET; 0 is as it should be
+	lost   int // so many answers are lost, after metrics were stored
 
 	mu        sync.Mutex
 	name      string
@@ -55,6 +56,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var in map[string]any
 	_ = json.Unmarshal(body, &in)
 	answer, code := f.answer(strings.TrimPrefix(req.URL.Path, "/api/2.0/mlflow/"), req.URL.Query(), in, body)
+	if _, ok := in["metrics"]; ok && f.lost > 0 {
+		f.lost--
+		panic(http.ErrAbortHandler)
+	}
 	if code != "" {
 		w.WriteHeader(http.StatusNotFound)
 		answer = map[string]any{"error_code": code, "message": "no"}
@@ -314,6 +319,32 @@ func TestTracker_ComesBack(t *testing.T) {
 	require.NoError(t, flow.Close())
 	require.Len(t, f.metrics["train/reward"], 1)
 	require.Equal(t, "FINISHED", f.state["status"])
+}
+
+// When only the answer was lost, nothing is stored twice, and what was not sent yet is.
+func TestTracker_LostAnswers(t *testing.T) {
+	f, address := newFake(t)
+	f.lost = 1
+	flow, err := New(&Options{URL: address, Timeout: time.Minute})
+	require.NoError(t, err)
+	m := art.NewModel("m", &art.ModelOptions{Events: flow.Events()})
+	require.NoError(t, m.Register(t.Context(), &arttest.Backend{}))
+	for reward := range 3 {
+		values := map[string]float64{"own": float64(reward), "none": math.NaN(), "inf": math.Inf(1)}
+		g := &art.TrajectoryGroup{Trajectories: []*art.Trajectory{{Reward: float64(reward), Metrics: values}}}
+		_, err = m.Train(t.Context(), []*art.TrajectoryGroup{g}, nil)
+		require.NoError(t, err)
+	}
+	require.NoError(t, flow.Close())
+	require.Zero(t, f.lost)
+	require.Len(t, f.metrics["train/reward"], 3)
+	for key, list := range f.metrics {
+		steps := map[int]bool{}
+		for _, m := range list {
+			require.False(t, steps[m.Step], "%s at %d is there twice", key, m.Step)
+			steps[m.Step] = true
+		}
+	}
 }
 
 // Without an address there is an error that says where to set it.

@@ -33,6 +33,7 @@ type run struct {
 	experiment, id string
 	params         map[string]bool // that are set: a parameter is written once
 	written        track.Values    // by the names of the server
+	unsure         bool            // the server may have metrics of a request that failed
 }
 
 // info is what the server tells of a run.
@@ -223,9 +224,47 @@ func nameOf(key string) string {
 	return string(name)
 }
 
-// Rows implements [track.Run].
+// Rows implements [track.Run]. After a request that failed it asks first for what the server has taken all the same: when
+// only the answer was lost, or a part was sent.
 func (r *run) Rows(ctx context.Context, rows []track.Row) error {
-	var metrics []metric
+	metrics := r.metrics(rows)
+	if r.unsure {
+		var err error
+		if metrics, err = r.untaken(ctx, metrics); err != nil {
+			return err
+		}
+	}
+	for batch := range slices.Chunk(metrics, maxMetrics) {
+		r.unsure = true
+		if err := r.c.call(ctx, "runs/log-batch", map[string]any{"run_id": r.id, "metrics": batch}, nil); err != nil {
+			return err
+		}
+	}
+	r.unsure = false
+	return nil
+}
+
+// untaken returns the metrics that the server lacks.
+func (r *run) untaken(ctx context.Context, metrics []metric) ([]metric, error) {
+	has, asked := track.Values{}, map[string]bool{}
+	for _, m := range metrics {
+		if asked[m.Key] {
+			continue
+		}
+		asked[m.Key] = true
+		if err := r.readMetric(ctx, m.Key, has); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(metrics, func(m metric) bool {
+		x, ok := has[m.Step][m.Key]
+		special := math.IsNaN(float64(m.Value)) || math.IsInf(float64(m.Value), 0) // which the server may store as another
+		return ok && (special || x == float64(m.Value))
+	}), nil
+}
+
+// metrics are those of rows that no earlier process has stored.
+func (r *run) metrics(rows []track.Row) (metrics []metric) {
 	for _, row := range rows {
 		for _, key := range slices.Sorted(maps.Keys(row.Metrics)) {
 			name := nameOf(key)
@@ -234,12 +273,7 @@ func (r *run) Rows(ctx context.Context, rows []track.Row) error {
 			}
 		}
 	}
-	for batch := range slices.Chunk(metrics, maxMetrics) {
-		if err := r.c.call(ctx, "runs/log-batch", map[string]any{"run_id": r.id, "metrics": batch}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return metrics
 }
 
 // Groups implements [track.Run]: an artifact trajectories/SPLIT/STEP.json, in the form of [art.TrajectoryGroup]'s JSON.

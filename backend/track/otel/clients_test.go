@@ -111,8 +111,19 @@ func describeSpans(t *testing.T, spans []*tracepb.Span) (list []sentSpan, names 
 		}
 		list = append(list, one)
 	}
-	slices.SortStableFunc(list, func(a, b sentSpan) int { return cmp.Compare(a.Name, b.Name) })
+	sortSpans(t, list)
 	return list, names
+}
+
+// sortSpans sorts by name and input: spans that were sent side by side have no order.
+func sortSpans(t *testing.T, list []sentSpan) {
+	t.Helper()
+	key := func(s sentSpan) string {
+		input, err := json.Marshal(s.Input)
+		require.NoError(t, err)
+		return s.Name + "\x00" + string(input)
+	}
+	slices.SortStableFunc(list, func(a, b sentSpan) int { return cmp.Compare(key(a), key(b)) })
 }
 
 // asked returns what a client sent of the same rollout: what a script with the client prints, where the variable has
@@ -135,6 +146,7 @@ func asked(t *testing.T, variable, script, golden string, ours sent) sent {
 	require.NoError(t, err)
 	var client sent
 	require.NoError(t, json.Unmarshal(want, &client))
+	sortSpans(t, client.Spans)
 	return client
 }
 

@@ -95,6 +95,6 @@ for authorization, body in feedback:
     del body["id"]
     body = {k: v for k, v in body.items() if v not in ("", [], {}, "UNSET")}
     out["scores"].append({"path": "/feedback/create", "authorization": authorization, "body": body})
-out["spans"].sort(key=lambda s: s["name"])
+out["spans"].sort(key=lambda s: (s["name"], json.dumps(s["input"], sort_keys=True)))
 out["scores"].sort(key=lambda s: s["body"]["feedback_type"])
 print(json.dumps(out, indent=1, sort_keys=True))

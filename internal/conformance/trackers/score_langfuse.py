@@ -90,6 +90,6 @@ for path, headers, data in requests:
         score["observationId"] = names[score["observationId"]]
         score["id"], score["traceId"] = score["id"].replace(trace, "TRACE"), score["traceId"].replace(trace, "TRACE")
         out["scores"].append(about | {"body": score})
-out["spans"].sort(key=lambda s: s["name"])
+out["spans"].sort(key=lambda s: (s["name"], json.dumps(s["input"], sort_keys=True)))
 out["scores"].sort(key=lambda s: s["body"]["name"])
 print(json.dumps(out, indent=1, sort_keys=True))
