@@ -234,6 +234,14 @@ func sameMetrics(t testing.TB, want, got map[string]float64) {
 	}
 }
 
+// sameDifference compares differences of logprobs, each of which is equal, or within rounding: see graphtest.SameBits.
+func sameDifference(t testing.TB, want, got Difference, message string) {
+	t.Helper()
+	require.Equal(t, want.Tokens, got.Tokens, message)
+	require.InDelta(t, want.Max, got.Max, graphtest.Rounding(), message)
+	require.InDelta(t, want.Sum, got.Sum, graphtest.Rounding()*float64(want.Tokens), message)
+}
+
 // sameState compares all of a state bit for bit.
 func sameState(t testing.TB, want, got *State) {
 	t.Helper()
