@@ -27,15 +27,14 @@ func newOptimizer[T float32 | float64](
 	t *testing.T, device compute.Backend, cfg AdamW, shapes [][]int, start [][]T,
 ) *optimizer[T] {
 	t.Helper()
-	n := len(shapes)
-	exec, err := graph.NewExec(device, func(in []*graph.Node) []*graph.Node {
+	exec := compiled(t, device, cfg, func(in []*graph.Node) []*graph.Node {
+		n := len(in) / 4
 		state := AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}
 		next, norm := cfg.Step(state, in[3*n:4*n], in[4*n])
 		return append(next.Nodes(), norm)
 	})
-	require.NoError(t, err)
-	t.Cleanup(exec.Finalize)
 	o := &optimizer[T]{cfg: cfg, exec: exec, shapes: shapes}
+	n := len(shapes)
 	for i := range 3 * n {
 		data := make([]T, len(start[i%n]))
 		if i < n {

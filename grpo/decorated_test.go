@@ -143,9 +143,9 @@ func TestDecorated_MicroBatchesAddUp(t *testing.T) {
 func TestDecorated_PaddingIsInert(t *testing.T) {
 	device := graphtest.Device(t)
 	for _, l := range decorated {
-		clean := decoratedTokens(rand.New(rand.NewPCG(33, 1)), 40)
+		clean := decoratedTokens(rand.New(rand.NewPCG(33, 1)), 60)
 		for _, x := range clean.columns() {
-			for i := 20; i < 40; i++ {
+			for i := 20; i < 60; i++ {
 				(*x)[i] = 0
 			}
 		}
@@ -157,7 +157,7 @@ func TestDecorated_PaddingIsInert(t *testing.T) {
 					continue
 				}
 				*x = slices.Clone(*x)
-				for i := 20; i < 40; i++ {
+				for i := 20; i < 60; i++ {
 					(*x)[i] = bad
 				}
 			}

@@ -69,20 +69,22 @@ func upload(a *Adapter) (list []*tensors.Tensor) {
 	return list
 }
 
+// normLayers are layers whose norms are computed in several parts, and one in a single part.
+var normLayers = []LayerShape{{Name: "a.wide", In: 1100, Out: 1300}, {Name: "b.small", In: 6, Out: 1},
+	{Name: embedded, In: 2500, Out: 700, Embedding: true}}
+
 // TestNorms_MatchFloat64 for layers that are computed in several parts, as the device packs their weights: linear and
 // embedding, float32 and bfloat16.
 func TestNorms_MatchFloat64(t *testing.T) {
 	device := graphtest.Device(t)
-	layers := []LayerShape{{Name: "a.wide", In: 1100, Out: 1300}, {Name: "b.small", In: 6, Out: 1},
-		{Name: embedded, In: 2500, Out: 700, Embedding: true}}
-	a := doraAdapter(t, layers)
+	a := doraAdapter(t, normLayers)
 	n, err := NewNorms(device)
 	require.NoError(t, err)
 	defer n.Finalize()
 	for _, kind := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
 		src := rand.New(rand.NewPCG(31, 1))
 		values, weights := map[string][]float32{}, map[string]*tensors.Tensor{}
-		for _, l := range layers {
+		for _, l := range normLayers {
 			w := normal(src, l.In*l.Out)
 			for i, v := range w {
 				if kind == dtypes.BFloat16 {
@@ -111,7 +113,14 @@ func TestNorms_MatchFloat64(t *testing.T) {
 	}
 	_, err = n.Of(a, upload(a), func(string) *tensors.Tensor { return nil })
 	require.ErrorContains(t, err, `norms of "a.wide": the base model does not have its weight`)
-	bytes, err := n.WorkBytes(a)
+}
+
+// TestNorms_WorkBytes: what is computed at once is kept in memory.
+func TestNorms_WorkBytes(t *testing.T) {
+	n, err := NewNorms(graphtest.CPU(t))
+	require.NoError(t, err)
+	defer n.Finalize()
+	bytes, err := n.WorkBytes(doraAdapter(t, normLayers))
 	require.NoError(t, err)
 	require.Greater(t, bytes, int64(4*normElements/2))
 }

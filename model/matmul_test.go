@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -27,7 +28,7 @@ func TestMatMul_BFloat16(t *testing.T) {
 	x, xr := draw(m * k)
 	w, wr := draw(n * k)
 	v, vr := draw(m * n)
-	out := graphtest.Run(t, graphtest.Reference(t), func(in []*Node) []*Node {
+	out := graphtest.Run(t, graphtest.Complete(t), func(in []*Node) []*Node {
 		x, v := in[0], in[2]
 		w := ConvertDType(in[1], dtypes.BFloat16)
 		y := matMulTransposed(x, w)
@@ -65,7 +66,8 @@ func TestParamsAs_Errors(t *testing.T) {
 }
 
 // TestParamsAs_BFloat16: on a device that packs matrices, logprobs and gradients have the bits of float32 matrices of
-// the rounded numbers.
+// the rounded numbers. Others round activations too: results differ as the mean of 0.02 nats that TestBFloat16 of
+// backend/device/xla allows, and by 5 percent.
 func TestParamsAs_BFloat16(t *testing.T) {
 	for _, c := range []*Config{testConfig(), oddConfig()} {
 		for _, c.TieEmbeddings = range []bool{true, false} {
@@ -85,7 +87,16 @@ func TestParamsAs_BFloat16(t *testing.T) {
 			ids := testTokens(rand.New(rand.NewPCG(seed, 71)), c, 39)
 			want, got := lossAndGradient(t, c, exact, ids), lossAndGradient(t, c, rounded, ids)
 			for i := range want {
-				sameBits(t, want[i], got[i], "output %d, tied %v, seed %d", i, c.TieEmbeddings, seed)
+				if packs(graphtest.Device(t)) {
+					sameBits(t, want[i], got[i], "output %d, tied %v, seed %d", i, c.TieEmbeddings, seed)
+					continue
+				}
+				off, size, n := 0.0, 0.0, float64(len(want[i]))
+				for j, v := range want[i] {
+					off, size = off+math.Abs(float64(v-got[i][j])), size+math.Abs(float64(v))
+				}
+				t.Logf("output %d: off by %.2g of %.2g in the mean", i, off/n, size/n)
+				require.Less(t, off, []float64{0.02 * n, 0.05 * size, 0.02 * n}[i], "output %d", i)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestScore_Sampled(t *testing.T) {
 			require.NoError(t, err)
 			scores, err := Score(device, testConfig(), params, a, slices.Concat(r.Prompt, result.IDs))
 			require.NoError(t, err)
-			require.Equal(t, result.Logprobs, scores[n-1:])
+			sameLogprobs(t, result.Logprobs, scores[n-1:], "prompt of %d", n)
 		}
 	}
 }
@@ -52,10 +52,12 @@ func TestScoreTop_LikeScore(t *testing.T) {
 			rows := newScorer(t, a).rows(t, ids)
 			for i, list := range got {
 				row := rows[i*301:][:301]
-				require.Equal(t, want[i], list[0].Logprob)
+				sameLogprob(t, want[i], list[0].Logprob, "%d of %d", i, n)
 				all := likeliest(row, 301)
-				require.Equal(t, all[list[0].Rank-1], list[0])
-				require.Equal(t, slices.DeleteFunc(slices.Clone(all[:3]), func(c Candidate) bool { return c == list[0] }), list[1:])
+				sameCandidates(t, all[list[0].Rank-1:][:1], list[:1])
+				require.Equal(t, ids[i+1], list[0].ID)
+				others := slices.DeleteFunc(slices.Clone(all[:3]), func(c Candidate) bool { return c.ID == ids[i+1] })
+				sameCandidates(t, others, list[1:])
 			}
 		}
 	}

@@ -7,18 +7,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
-
-	"github.com/goart-dev/art/backend/device/cpu"
 )
-
-// newDevice returns the device under test.
-func newDevice(t testing.TB) compute.Backend {
-	t.Helper()
-	device, err := cpu.New(nil)
-	require.NoError(t, err)
-	t.Cleanup(device.Finalize)
-	return device
-}
 
 // newExec compiles a function of one output for as many shapes as the test has.
 func newExec(t testing.TB, device compute.Backend, build func(in []*graph.Node) *graph.Node) *graph.Exec {

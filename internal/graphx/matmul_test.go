@@ -9,6 +9,8 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 const seed = 1
@@ -39,7 +41,7 @@ func plainMatMul[T float32 | float64](x, w []T, b, m, k, n int) (y, size []float
 
 // matMulExec compiles BatchMatMul.
 func matMulExec(t testing.TB) *graph.Exec {
-	return newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node { return BatchMatMul(in[0], in[1]) })
+	return newExec(t, graphtest.Device(t), func(in []*graph.Node) *graph.Node { return BatchMatMul(in[0], in[1]) })
 }
 
 // TestBatchMatMul_MatchesFloat64 bounds the error by that of any order of summation: K u Σ|x w|, with u = 2^-24 the
@@ -80,7 +82,7 @@ func TestBatchMatMul_GradientMatchesFiniteDifferences(t *testing.T) {
 			for i := range w {
 				w[i] /= math.Sqrt(float64(k)) // tanh must not saturate
 			}
-			exec := newExec(t, newDevice(t), func(in []*graph.Node) *graph.Node {
+			exec := newExec(t, graphtest.Device(t), func(in []*graph.Node) *graph.Node {
 				loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(BatchMatMul(in[0], in[1])), in[2]))
 				g := graph.Gradient(loss, in[0], in[1])
 				return graph.Concatenate([]*graph.Node{graph.Reshape(g[0], -1), graph.Reshape(g[1], -1)}, 0)

@@ -26,7 +26,7 @@ func TestNamedProfile(t *testing.T) {
 
 // TestProfileOf: the table knows the CPU device by the name that it is registered under.
 func TestProfileOf(t *testing.T) {
-	require.Equal(t, graphx.NamedProfile(cpu.Name), graphx.ProfileOf(graphtest.Device(t)))
-	require.True(t, graphx.ProfileOf(graphtest.Device(t)).FusedAttention)
+	require.Equal(t, graphx.NamedProfile(cpu.Name), graphx.ProfileOf(graphtest.CPU(t)))
+	require.True(t, graphx.ProfileOf(graphtest.CPU(t)).FusedAttention)
 	require.False(t, graphx.ProfileOf(graphtest.Reference(t)).BFloat16)
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 func TestUpload_RoundTrip(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	values := []float32{1, float32(math.Copysign(0, -1)), float32(math.Inf(1)), 1e-45, math.Float32frombits(0x7fc00123),
 		-3}
 	x, err := Upload(device, values, 2, 3)
@@ -39,7 +41,7 @@ func TestUploadMatrix_BFloat16(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i-7) / 4
 	}
-	for _, device := range []compute.Backend{newDevice(t), plain} {
+	for _, device := range []compute.Backend{graphtest.Device(t), plain} {
 		w, err := UploadMatrix(device, dtypes.BFloat16, rows, columns,
 			func(dst []float32, first int) { copy(dst, values[first*columns:]) })
 		require.NoError(t, err)
@@ -60,18 +62,18 @@ func TestUploadMatrix_BFloat16(t *testing.T) {
 }
 
 func TestUploadMatrix_OtherType(t *testing.T) {
-	_, err := UploadMatrix(newDevice(t), dtypes.Int8, 1, 1, nil)
+	_, err := UploadMatrix(graphtest.Device(t), dtypes.Int8, 1, 1, nil)
 	require.ErrorContains(t, err, "graphx: a matrix of")
 }
 
 func TestUpload_Scalar(t *testing.T) {
-	x, err := Upload(newDevice(t), []float32{5})
+	x, err := Upload(graphtest.Device(t), []float32{5})
 	require.NoError(t, err)
 	require.Equal(t, float32(5), tensors.ToScalar[float32](x))
 }
 
 func TestUpload_WrongShape(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	for _, dims := range [][]int{{}, {5}, {2, 2}, {7}, {2, 3, 2}} {
 		_, err := Upload(device, make([]float32, 6), dims...)
 		require.ErrorContains(t, err, "graphx: 6 values for shape", "%v", dims)
@@ -80,7 +82,7 @@ func TestUpload_WrongShape(t *testing.T) {
 
 // TestUpload_SharedByExecutions reads one tensor in many executions at once.
 func TestUpload_SharedByExecutions(t *testing.T) {
-	device := newDevice(t)
+	device := graphtest.Device(t)
 	x, err := Upload(device, []float32{1, 2, 3}, 3)
 	require.NoError(t, err)
 	exec := newExec(t, device, func(in []*graph.Node) *graph.Node { return graph.Add(in[0], in[1]) })

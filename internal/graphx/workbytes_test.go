@@ -7,13 +7,15 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // TestWorkBytes: the result between two matmuls is what a run takes. Inputs and outputs are not counted, and nothing is
 // run.
 func TestWorkBytes(t *testing.T) {
 	const n = 1 << 20 // rows: the matrix between has 128 MB
-	device := newDevice(t)
+	device := graphtest.CPU(t)
 	two, err := graph.NewExec(device,
 		func(x, a, b *graph.Node) *graph.Node { return graph.Dot(graph.Dot(x, a).Product(), b).Product() })
 	require.NoError(t, err)

@@ -225,6 +225,23 @@ func sameBits(t testing.TB, want, got [][]float32, message string) {
 	}
 }
 
+// sameMetrics compares metrics, which are equal, or within rounding: see graphtest.SameBits.
+func sameMetrics(t testing.TB, want, got map[string]float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for name, v := range want {
+		require.InDelta(t, v, got[name], graphtest.Rounding()*max(1, math.Abs(v)), name)
+	}
+}
+
+// sameDifference compares differences of logprobs, each of which is equal, or within rounding: see graphtest.SameBits.
+func sameDifference(t testing.TB, want, got Difference, message string) {
+	t.Helper()
+	require.Equal(t, want.Tokens, got.Tokens, message)
+	require.InDelta(t, want.Max, got.Max, graphtest.Rounding(), message)
+	require.InDelta(t, want.Sum, got.Sum, graphtest.Rounding()*float64(want.Tokens), message)
+}
+
 // sameState compares all of a state bit for bit.
 func sameState(t testing.TB, want, got *State) {
 	t.Helper()
