@@ -66,7 +66,7 @@ func (b *browser) note(event any) {
 	case *runtime.EventExceptionThrown:
 		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Text)
 	case *runtime.EventConsoleAPICalled:
-		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
 			b.problems = append(b.problems, fmt.Sprintf("console.%s of the page", e.Type))
 		}
 	case *log.EventEntryAdded:
