@@ -209,6 +209,7 @@ func testHistoryAfterClose(t *testing.T, m *art.Model) {
 	rows, err := keeper.History(t.Context(), m)
 	_, logs := m.Backend().(art.Logger)
 	if err != nil || logs && len(rows) == 0 {
-		t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed", len(rows), err)
+		t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed",
+			len(rows), err)
 	}
 }

@@ -37,8 +37,8 @@ const childURL = "ART_TEST_TRACK_TO"
 
 var randomKills = flag.Int("kills", 0, "how many trainings TestKill_TrackersAtRandom kills")
 
-// trainTracked is trainIn with trackers: of files, and one that speaks to a server. trained is called when the backend is
-// closed and the trackers are not.
+// trainTracked is trainIn with trackers: of files, and one that speaks to a server. trained is called when the backend
+// is closed and the trackers are not.
 func trainTracked(ctx context.Context, dir, url string, trained func()) error {
 	runs, err := wandb.New(&wandb.Options{Dir: filepath.Join(dir, "wandb")})
 	if err != nil {
@@ -67,8 +67,8 @@ func (s stored) add(key string, step int, value float64) {
 	s[key][step] = append(s[key][step], value)
 }
 
-// fakeMLflow stores metrics of one run. It calls kill when metrics of step at arrive: before they are stored, or after, and
-// then it does not answer, so that the client cannot know.
+// fakeMLflow stores metrics of one run. It calls kill when metrics of step at arrive: before they are stored, or
+// after, and then it does not answer, so that the client cannot know.
 type fakeMLflow struct {
 	mu      sync.Mutex
 	metrics stored
@@ -299,8 +299,8 @@ func (k *tracked) start(t *testing.T, at int, keep bool) (wait func() error, kil
 	}, kill
 }
 
-// finish trains the rest, if any, in this process. The server is so slow that the backend is closed before a tracker knows what
-// the server lacks.
+// finish trains the rest, if any, in this process. The server is so slow that the backend is closed before a tracker
+// knows what the server lacks.
 func (k *tracked) finish(t *testing.T) {
 	k.mu.Lock()
 	k.kill, k.hold = nil, make(chan struct{})
@@ -308,9 +308,9 @@ func (k *tracked) finish(t *testing.T) {
 	require.NoError(t, trainTracked(t.Context(), k.dir, k.url, func() { close(k.hold) }))
 }
 
-// TestKill_Trackers kills a training with trackers, when its metrics have arrived at a server that has not answered yet,
-// and when they are lost, and lets another process continue; the last one has nothing left to train. No tracker has a gap
-// or a value twice.
+// TestKill_Trackers kills a training with trackers, when its metrics have arrived at a server that has not answered
+// yet, and when they are lost, and lets another process continue; the last one has nothing left to train. No tracker
+// has a gap or a value twice.
 func TestKill_Trackers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -327,8 +327,8 @@ func TestKill_Trackers(t *testing.T) {
 	k.requireComplete(t, func(string) bool { return true })
 }
 
-// TestKill_TrackersAtRandom kills trainings with trackers at random moments. A step that MLflow was told, and that is made
-// again, keeps its first times there.
+// TestKill_TrackersAtRandom kills trainings with trackers at random moments. A step that MLflow was told, and that is
+// made again, keeps its first times there.
 func TestKill_TrackersAtRandom(t *testing.T) {
 	if *randomKills == 0 {
 		t.Skip("takes a second for each kill: -kills says how many")

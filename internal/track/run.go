@@ -129,8 +129,8 @@ func (r *run) flush(now time.Time) {
 	r.next = time.Now().Add(r.pause)
 }
 
-// store stores all that waits, in order. A model that was registered, and has neither a history nor news, may never have
-// any: nothing is opened for it.
+// store stores all that waits, in order. A model that was registered, and has neither a history nor news, may never
+// have any: nothing is opened for it.
 func (r *run) store(ctx context.Context) error {
 	missed, unread := r.missed(ctx) // what waits is stored all the same
 	if !r.told && len(missed) == 0 {

@@ -224,8 +224,8 @@ func nameOf(key string) string {
 	return string(name)
 }
 
-// Rows implements [track.Run]. After a request that failed it asks first for what the server has taken all the same: when
-// only the answer was lost, or a part was sent.
+// Rows implements [track.Run]. After a request that failed it asks first for what the server has taken all the same:
+// when only the answer was lost, or a part was sent.
 func (r *run) Rows(ctx context.Context, rows []track.Row) error {
 	metrics := r.metrics(rows)
 	if r.unsure {
