@@ -113,8 +113,8 @@ func TestPlan_Training(t *testing.T) {
 		return p
 	}
 	estimate := func(s trainer.Sizes) float64 {
-		adapter, work := trainer.EstimateMemory(qwen, adapterParams(qwen.Linears(), lora.DefaultRank), s, reservedLength)
-		return adapter + work
+		adapter, work, programs := trainer.EstimateMemory(qwen, adapterParams(qwen.Linears(), lora.DefaultRank), s, reservedLength)
+		return adapter + work + programs
 	}
 	plain := plan(64*gib, Options{})
 	again := plan(64*gib, Options{Recompute: true})

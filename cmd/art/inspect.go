@@ -236,13 +236,13 @@ func (r inspection) table() string {
 		line("", "%s", text)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
-			"adapter", "work", "training", "recomputed")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
+			"adapter", "work", "programs", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
 			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
-			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
+			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Training.Programs),
 			sizeText(m.Train), sizeText(m.Least))
 	}
 	for _, d := range r.Device {
