@@ -25,8 +25,9 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 ` + models + `
 
 Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
-blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
-and the intermediate results of the micro-batches of all workers, when every token is trained on.
+blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter,
+the compiled graphs that are kept, and the intermediate results of the micro-batches of all workers,
+when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
 linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
 DoRA. With --full the copies and the work are those of a training of all weights.

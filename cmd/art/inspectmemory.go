@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// processBytes is the memory of a process besides tensors: the program, a tokenizer, compiled graphs, and garbage that
-// has not been collected yet, as internal/bench/memory measures it.
+// processBytes is the memory of a process besides tensors: the program, a tokenizer, the compiled graphs of inference,
+// and garbage that has not been collected yet, as internal/bench/memory measures it.
 const processBytes = 128 << 20
 
 // memoryPlan are the sizes that memory is computed for.

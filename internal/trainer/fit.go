@@ -41,17 +41,22 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 		length = powerLength(length)
 	}
 	for s := range t.smaller(length) {
-		for _, part := range []float64{1, fewPrograms} {
-			programs := part * float64(t.opts.ProgramBytes)
-			t.programs.Limit(int64(programs))
-			more := max(0, programs-float64(t.programs.Bytes()))
-			t.sizes, takes = s, t.target.copies()*4*e.params+e.work(s, length)+more
+		t.sizes = s
+		for _, part := range programParts {
+			takes = t.target.copies()*4*e.params + e.work(s, length) + t.limitPrograms(part)
 			if takes <= bytes {
 				return takes, true
 			}
 		}
 	}
 	return takes, false
+}
+
+// limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.
+func (t *Trainer) limitPrograms(part float64) float64 {
+	most := int64(part * float64(t.opts.ProgramBytes))
+	t.programs.Limit(most)
+	return float64(max(0, most-t.programs.Bytes()))
 }
 
 // Lowered reports whether the sizes are smaller than those of the options, or fewer programs kept.

@@ -15,11 +15,12 @@ const (
 	// keptPrograms is for how many programs of a loss there is room, about: with more, few compilations are saved, since
 	// most layouts that occur again do so within a step.
 	keptPrograms = 32
-	// fewPrograms is the part of them that there is room for where memory is short.
-	fewPrograms = 1.0 / 8
-	// mostProgramBytes is enough for eight programs of a model that is as deep as those of the hub are.
+	// mostProgramBytes is enough for sixteen programs of a model that is as deep as those of the hub are.
 	mostProgramBytes = 256 << 20
 )
+
+// programParts are the parts of ProgramBytes that there is room for where memory gets shorter; 0 keeps one program.
+var programParts = []float64{1, 1.0 / 8, 0}
 
 // programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
 // constants.

@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// score computes the logprobs of the trained tokens of micro-batches, and hands them to read in order. It costs a forward
-// pass.
+// score computes the logprobs of the trained tokens of micro-batches, and hands them to read in order. It costs a
+// forward pass.
 func (t *Trainer) score(
 	ctx context.Context, trained []*tensors.Tensor, micro []piece, read func(i int, out *tensors.Tensor) error,
 ) error {
