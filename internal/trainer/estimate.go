@@ -4,8 +4,9 @@ import "github.com/goart-dev/art/model"
 
 // EstimateMemory bounds from above what [Plan] returns for an adapter without the output head, in bytes, from sizes
 // alone: it compiles nothing. programs are those that are kept by default, see [Options]. params is the number of the
-// adapter's parameters, length the tokens of a sequence; MicroTokens of zero are those of [Options]. For L layers, Q heads of size E, hidden size H, MLP of I (of all
-// experts, which are all computed), vocabulary V, and n = rows · length tokens of a micro-batch:
+// adapter's parameters, length the tokens of a sequence; MicroTokens of zero are those of [Options]. For L layers, Q
+// heads of size E, hidden size H, MLP of I (of all experts, which are all computed), vocabulary V, and n = rows ·
+// length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
 //	work    = max(Workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
