@@ -59,8 +59,16 @@ func causal(tokens *Node) *part {
 	g, b, t := tokens.Graph(), tokens.Shape().Dim(0), tokens.Shape().Dim(1)
 	return &part{
 		rows: b, length: t, aligned: true,
-		key: Iota(g, shapeI32(1, t, t), 2), query: Iota(g, shapeI32(1, t, t), 1), masks: map[int]*Node{},
+		key: counted(g, 2, 1, t, t), query: counted(g, 1, 1, t, t), masks: map[int]*Node{},
 	}
+}
+
+// counted builds the index along an axis, int32. The numbers of that axis alone are computed, and repeated: a device
+// keeps what depends on no input for as long as it keeps the graph.
+func counted(g *Graph, axis int, dims ...int) *Node {
+	one := slices.Repeat([]int{1}, len(dims))
+	one[axis] = dims[axis]
+	return BroadcastToDims(Iota(g, shapeI32(one...), axis), dims...)
 }
 
 // locate computes the positions of the tokens of a pass with a cache, and where their keys and values are in it.
@@ -79,7 +87,7 @@ func (a *attention) locate(c *Config, in Input) {
 	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(s-1)) // padding may exceed it
 	a.size = s
 	a.parts = []*part{{
-		rows: b, length: t, key: Iota(g, shapeI32(b, t, s), 2),
+		rows: b, length: t, key: counted(g, 2, b, t, s),
 		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s), masks: map[int]*Node{},
 	}}
 	a.real = LessThan(step, perRow(in.Cache.Count))

@@ -43,7 +43,7 @@ func (a *attention) branch(in Input) {
 		b.Keys.AssertDims(r, s)
 		position := Add(BroadcastToDims(Reshape(b.Start, r, 1), r, t), Iota(g, shapeI32(r, t), 1))
 		a.parts = append(a.parts, &part{
-			from: m, rows: r, length: t, keys: Reshape(b.Keys, r, s, 1), key: Iota(g, shapeI32(r, t, s), 2),
+			from: m, rows: r, length: t, keys: Reshape(b.Keys, r, s, 1), key: counted(g, 2, r, t, s),
 			query: BroadcastToDims(Reshape(position, r, t, 1), r, t, s), masks: map[int]*Node{},
 		})
 		positions = append(positions, Reshape(position, 1, r*t))

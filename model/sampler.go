@@ -151,7 +151,7 @@ func At(x, index *Node) *Node {
 }
 
 // iota32 numbers the columns of a matrix.
-func iota32(like *Node) *Node { return Iota(like.Graph(), shapeI32(like.Shape().Dimensions...), 1) }
+func iota32(like *Node) *Node { return counted(like.Graph(), 1, like.Shape().Dimensions...) }
 
 func filled(like *Node, n int) *Node { return FillScalar(like.Graph(), like.Shape(), float64(n)) }
 

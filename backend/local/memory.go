@@ -216,10 +216,10 @@ func (s *sizing) demand(p plan) demand {
 	sampling := engine.EstimateMemory(opts, s.fused)
 	sizes := s.training
 	sizes.Recompute = p.recompute
-	adapter, work := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength))
+	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength))
 	return demand{
 		weights: s.weights, cache: sampling.Cache, work: sampling.Work,
-		training: min(adapter+work, max(0, p.room.bytes-s.weights-processBytes)/2),
+		training: min(adapter+work+programs, max(0, p.room.bytes-s.weights-processBytes)/2),
 	}
 }
 
@@ -300,7 +300,7 @@ func (m *memory) checkAdapter(c *model.Config, params float64) error {
 	if known {
 		most = usable * float64(free)
 	}
-	if takes, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext); takes > most {
+	if takes, _, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext); takes > most {
 		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
 			params, gigabytes(takes), gigabytes(most))
 	}

@@ -25,8 +25,9 @@ template, and how much memory it needs on the CPU device. Weights are not loaded
 ` + models + `
 
 Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
-blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter
-and the intermediate results of the micro-batches of all workers, when every token is trained on.
+blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter,
+the compiled graphs that are kept, and the intermediate results of the micro-batches of all workers,
+when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
 linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
 DoRA. With --full the copies and the work are those of a training of all weights.
@@ -236,13 +237,13 @@ func (r inspection) table() string {
 		line("", "%s", text)
 	}
 	if len(r.Memory) > 0 {
-		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
-			"adapter", "work", "training", "recomputed")
+		fmt.Fprintf(&b, "\n%10s%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", "length", "process", "weights", "cache", "inference",
+			"adapter", "work", "programs", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
 			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
-			sizeText(m.Training.Adapter), sizeText(m.Training.Work),
+			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Training.Programs),
 			sizeText(m.Train), sizeText(m.Least))
 	}
 	for _, d := range r.Device {

@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// processBytes is the memory of a process besides tensors: the program, a tokenizer, compiled graphs, and garbage that
-// has not been collected yet, as internal/bench/memory measures it.
+// processBytes is the memory of a process besides tensors: the program, a tokenizer, the compiled graphs of inference,
+// and garbage that has not been collected yet, as internal/bench/memory measures it.
 const processBytes = 128 << 20
 
 // memoryPlan are the sizes that memory is computed for.
@@ -78,21 +78,26 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 		if m.Inference, err = engine.Plan(serving, layout); err != nil {
 			return list, err
 		}
-		training := trainer.Options{Device: device, Workers: p.workers}
-		if m.Training, err = p.train(c, layout, length, training); err != nil {
+		opts := trainer.Options{Device: device, Workers: p.workers}
+		if m.Training, err = p.train(c, layout, length, opts); err != nil {
 			return list, err
 		}
-		training.Recompute = true
-		if m.Recomputed, err = p.train(c, layout, length, training); err != nil {
+		opts.Recompute = true
+		if m.Recomputed, err = p.train(c, layout, length, opts); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
 		m.Infer = held + m.Inference.Work
-		m.Train = held + m.Training.Adapter + max(m.Inference.Work, m.Training.Work) // they share their memory
-		m.Least = held + m.Recomputed.Adapter + max(m.Inference.Work, m.Recomputed.Work)
+		m.Train = held + training(m.Inference, m.Training)
+		m.Least = held + training(m.Inference, m.Recomputed)
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// training is what a training adds. Its work shares the memory of that of inference.
+func training(inference engine.Memory, m trainer.Memory) int64 {
+	return m.Adapter + m.Programs + max(inference.Work, m.Work)
 }
 
 // train returns the memory of a training.

@@ -21,7 +21,23 @@ func WorkBytes(exec *graph.Exec, inputs []shapes.Shape) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, ok := g.Executable().(worker)
+	return workOf(g.Executable())
+}
+
+// WorkOfGraph is [WorkBytes] of a graph that is compiled for that alone.
+func WorkOfGraph(
+	device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs []shapes.Shape,
+) (int64, error) {
+	run, err := Compile(device, build, inputs)
+	if err != nil {
+		return 0, err
+	}
+	defer run.Finalize()
+	return workOf(run)
+}
+
+func workOf(run compute.Executable) (int64, error) {
+	w, ok := run.(worker)
 	if !ok {
 		return 0, errors.New("graphx: the device does not report how much memory a graph takes; use the CPU device")
 	}

@@ -3,9 +3,10 @@ package trainer
 import "github.com/goart-dev/art/model"
 
 // EstimateMemory bounds from above what [Plan] returns for an adapter without the output head, in bytes, from sizes
-// alone: it compiles nothing. params is the number of the adapter's parameters, length the tokens of a sequence;
-// MicroTokens of zero are those of [Options]. For L layers, Q heads of size E, hidden size H, MLP of I (of all
-// experts, which are all computed), vocabulary V, and n = rows · length tokens of a micro-batch:
+// alone: it compiles nothing. programs are those that are kept by default, see [Options]. params is the number of the
+// adapter's parameters, length the tokens of a sequence; MicroTokens of zero are those of [Options]. For L layers, Q
+// heads of size E, hidden size H, MLP of I (of all experts, which are all computed), vocabulary V, and n = rows ·
+// length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
 //	work    = max(Workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
@@ -19,20 +20,22 @@ import "github.com/goart-dev/art/model"
 //
 // DoRA, which is not counted here, keeps the outputs of layers before they are scaled: 2H + 3QE + 2I for each token and
 // layer.
-func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapter, work float64) {
+func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapter, work, programs float64) {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
-	return adapterCopies * 4 * params, estimate{config: c, params: params, shares: true}.work(s, length)
+	work = estimate{config: c, params: params, shares: true}.work(s, length)
+	return adapterCopies * 4 * params, work, float64(programBytes(c))
 }
 
-// EstimateFull is [EstimateMemory] of a training of all weights, copies and work together.
+// EstimateFull is [EstimateMemory] of a training of all weights: copies, work and programs together.
 func EstimateFull(c *model.Config, s Sizes, length int) float64 {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
 	n := numParams(c)
-	return fullCopies*4*n + estimate{config: c, params: n, shares: true, head: true}.work(s, length)
+	work := estimate{config: c, params: n, shares: true, head: true}.work(s, length)
+	return fullCopies*4*n + work + float64(programBytes(c))
 }
 
 // estimate computes what [EstimateMemory] documents, for other sizes too.

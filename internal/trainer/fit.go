@@ -30,26 +30,39 @@ func (o Options) sizes(c *model.Config) Sizes {
 func (t *Trainer) Sizes() Sizes { return t.sizes }
 
 // Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens,
-// and returns what they take by [EstimateMemory]: those of the options, if they fit; else fewer micro-batches at once,
-// then layers that are computed again. Neither changes a bit of a result. Where that is not enough, MicroTokens are
-// halved unless the options have them, down to one sequence in a micro-batch: sums of gradients are then added in
-// another order. ok is false when nothing fits; the smallest sizes are then chosen.
+// and returns what they take by [EstimateMemory], without the programs that are there already: those of the options, if
+// they fit; else fewer programs are kept, then fewer micro-batches computed at once, then layers computed again. None
+// of it changes a bit of a result. Where that is not enough, MicroTokens are halved unless the options have them, down
+// to one sequence in a micro-batch: sums of gradients are then added in another order. ok is false when nothing fits;
+// the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
 	for s := range t.smaller(length) {
-		t.sizes, takes = s, t.target.copies()*4*e.params+e.work(s, length)
-		if takes <= bytes {
-			return takes, true
+		t.sizes = s
+		for _, part := range programParts {
+			takes = t.target.copies()*4*e.params + e.work(s, length) + t.limitPrograms(part)
+			if takes <= bytes {
+				return takes, true
+			}
 		}
 	}
 	return takes, false
 }
 
-// Lowered reports whether the sizes are smaller than those of the options.
-func (t *Trainer) Lowered() bool { return t.sizes != t.opts.sizes(t.target.config) }
+// limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.
+func (t *Trainer) limitPrograms(part float64) float64 {
+	most := int64(part * float64(t.opts.ProgramBytes))
+	t.programs.Limit(most)
+	return float64(max(0, most-t.programs.Bytes()))
+}
+
+// Lowered reports whether the sizes are smaller than those of the options, or fewer programs kept.
+func (t *Trainer) Lowered() bool {
+	return t.sizes != t.opts.sizes(t.target.config) || t.programs.Most() < t.opts.ProgramBytes
+}
 
 // smaller yields sizes that take less and less memory.
 func (t *Trainer) smaller(length int) iter.Seq[Sizes] {

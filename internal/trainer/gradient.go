@@ -36,10 +36,7 @@ func (t *Trainer) gradient(
 	if err != nil {
 		return nil, err
 	}
-	exec, err := t.lossGraph(call.loss, grads != nil)
-	if err != nil {
-		return nil, err
-	}
+	f := t.lossGraph(call.loss, grads != nil)
 	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
 	shared, free, err := t.shared(params)
 	if err != nil {
@@ -51,7 +48,7 @@ func (t *Trainer) gradient(
 		return errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
 	}}
 	err = t.each(ctx, pieces, func(i int) error {
-		out, err := exec.Call(slices.Concat(shared, pieces[i].Tensors(call.denominator))...)
+		out, err := t.call(f, pieces[i].Layout, slices.Concat(shared, pieces[i].Tensors(call.denominator)))
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
 		}
@@ -205,46 +202,6 @@ func addGradients(grads [][]float32, out []*tensors.Tensor) error {
 		}
 	}
 	return nil
-}
-
-// lossGraph returns the graphs of a loss: with backward the gradients of the trained tensors; then the loss, its
-// metrics as one vector, and the logprobs.
-func (t *Trainer) lossGraph(l grpo.Loss, backward bool) (*Exec, error) {
-	key := lossKey{l.Spec().Key, backward, backward && t.sizes.Recompute}
-	if e := t.losses[key]; e != nil {
-		return e, nil
-	}
-	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
-		forward, trained, in := t.target.split(in)
-		read, others := grpo.LogprobInputsOf(in)
-		states, gradient := t.hidden(forward, read, backward)
-		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
-		logprobs := forward.TokenLogProbs(hidden, read.Target)
-		inputs := grpo.LossInputsOf(others, logprobs)
-		if l.Spec().Entropy {
-			all := forward.LogProbs(hidden) // [N, V]
-			inputs.Entropy = Neg(ReduceSum(Mul(Exp(all), all), -1))
-		}
-		loss, metrics := grpo.BuildLoss(l, inputs)
-		out := []*Node{loss, metrics, logprobs}
-		if backward {
-			out = append(gradient(loss, trained...), out...)
-		}
-		return out
-	})
-	if err != nil {
-		return nil, fmt.Errorf("trainer: %w", err)
-	}
-	e.SetMaxCache(-1) // bounded by the layouts of microBatches
-	t.losses[key] = e
-	return e, nil
-}
-
-// lossKey names the graphs of a loss.
-type lossKey struct {
-	loss      string // see grpo.LossSpec
-	backward  bool
-	recompute bool
 }
 
 // hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.

@@ -18,6 +18,8 @@ import (
 type Memory struct {
 	Adapter int64 `json:"adapter"` // its copies: old and new state with moments, on the device, gradients
 	Work    int64 `json:"work"`    // of the micro-batches that are computed at once: several usual ones, or a shared one
+	// Programs are the compiled graphs that are kept, at most: see Options.ProgramBytes.
+	Programs int64 `json:"programs"`
 }
 
 // adapterCopies are the copies of an adapter at the end of a run, when there are most. On the host: parameters and two
@@ -55,12 +57,15 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memo
 		in, adapter = append(in, s), adapter+s.ByteSize()
 	}
 	in = append(in, layout.NormShapes()...)
-	work, err := New(AdapterTarget(c, params(c), layout), opts).planWork(in, adapter, length)
+	t := New(AdapterTarget(c, params(c), layout), opts)
+	work, err := t.planWork(in, adapter, length)
 	if err != nil {
 		return Memory{}, err
 	}
 	norms, normWork, err := planNorms(layout, opts.Device)
-	return Memory{Adapter: adapterCopies*adapter + normCopies*norms, Work: max(work, normWork)}, err
+	return Memory{
+		Adapter: adapterCopies*adapter + normCopies*norms, Work: max(work, normWork), Programs: t.opts.ProgramBytes,
+	}, err
 }
 
 // PlanFull is [Plan] of a training of all weights, whose copies are in place of those of an adapter.
@@ -70,20 +75,17 @@ func PlanFull(c *model.Config, length int, opts Options) (Memory, error) {
 	for _, s := range in {
 		weights += s.ByteSize()
 	}
-	work, err := New(FullTarget(c), opts).planWork(in, weights, length)
-	return Memory{Adapter: fullCopies * weights, Work: work}, err
+	t := New(FullTarget(c), opts)
+	work, err := t.planWork(in, weights, length)
+	return Memory{Adapter: fullCopies * weights, Work: work, Programs: t.opts.ProgramBytes}, err
 }
 
 // planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they
 // have in common, and gradient the bytes of the gradient of one.
 func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64, error) {
-	exec, err := t.lossGraph(grpo.PolicyLoss{}, true)
-	if err != nil {
-		return 0, err
-	}
-	defer exec.Finalize()
+	build := t.lossGraph(grpo.PolicyLoss{}, true).build
 	work := func(l grpo.Layout) (int64, error) {
-		bytes, err := graphx.WorkBytes(exec, slices.Concat(in, l.Shapes()))
+		bytes, err := graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, l.Shapes()))
 		if err != nil {
 			return 0, fmt.Errorf("trainer: plan: %w", err)
 		}

@@ -32,37 +32,11 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error)
 		}
 		return -1
 	})
-	t.noteLayouts(out)
 	return out, nil
 }
 
 // large reports whether a micro-batch has more tokens than is usual.
 func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.sizes.MicroTokens, p.Length) }
-
-// mostLayouts is the number of layouts for which compiled graphs are kept.
-const mostLayouts = 256
-
-// noteLayouts drops all compiled graphs when there would be too many.
-func (t *Trainer) noteLayouts(pieces []piece) {
-	for _, p := range pieces {
-		t.layouts[p.Layout] = true
-	}
-	if len(t.layouts) <= mostLayouts {
-		return
-	}
-	clear(t.layouts)
-	for _, p := range pieces {
-		t.layouts[p.Layout] = true
-	}
-	for key, e := range t.losses {
-		e.Finalize()
-		delete(t.losses, key)
-	}
-	if t.scores != nil {
-		t.scores.Finalize()
-		t.scores = nil
-	}
-}
 
 // pack is microBatches in any order.
 func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {

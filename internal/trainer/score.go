@@ -5,60 +5,40 @@ import (
 	"fmt"
 	"slices"
 
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
 )
 
-// score computes the logprobs of the trained tokens of micro-batches, and hands them to f in order. It costs a forward
-// pass.
+// score computes the logprobs of the trained tokens of micro-batches, and hands them to read in order. It costs a
+// forward pass.
 func (t *Trainer) score(
-	ctx context.Context, trained []*tensors.Tensor, micro []piece, f func(i int, out *tensors.Tensor) error,
+	ctx context.Context, trained []*tensors.Tensor, micro []piece, read func(i int, out *tensors.Tensor) error,
 ) error {
-	exec, err := t.scoreGraph()
-	if err != nil {
-		return err
-	}
+	f := t.scoreGraph()
 	shared, free, err := t.shared(trained)
 	if err != nil {
 		return err
 	}
 	defer free()
 	results := make([]*tensors.Tensor, len(micro))
-	err = t.each(ctx, micro, func(i int) (err error) {
-		if results[i], err = exec.Call1(slices.Concat(shared, micro[i].LogprobTensors())...); err != nil {
+	err = t.each(ctx, micro, func(i int) error {
+		out, err := t.call(f, micro[i].Layout, slices.Concat(shared, micro[i].LogprobTensors()))
+		if err != nil {
 			return fmt.Errorf("logprobs: %w", err)
 		}
+		results[i] = out[0]
 		return nil
 	})
 	for i, out := range results {
 		if err == nil {
-			err = f(i, out)
+			err = read(i, out)
 		}
 		if out != nil {
 			finalize([]*tensors.Tensor{out})
 		}
 	}
 	return err
-}
-
-// scoreGraph returns the graphs of the logprobs of a micro-batch.
-func (t *Trainer) scoreGraph() (*Exec, error) {
-	if t.scores != nil {
-		return t.scores, nil
-	}
-	e, err := NewExec(t.opts.Device, func(in []*Node) *Node {
-		forward, _, in := t.target.split(in)
-		read, _ := grpo.LogprobInputsOf(in)
-		return tokenLogprobs(forward, read)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("trainer: %w", err)
-	}
-	e.SetMaxCache(-1) // bounded by the layouts of microBatches
-	t.scores = e
-	return e, nil
 }
 
 // shared lists the inputs that all micro-batches have in common: the frozen tensors, the trained ones, and the norms of

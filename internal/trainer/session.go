@@ -154,6 +154,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 		return 0, false, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	s.grads = nil
+	collectGarbage()
 	return norm, ok, nil
 }
 

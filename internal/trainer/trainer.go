@@ -15,6 +15,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -41,6 +42,10 @@ type Options struct {
 	Recompute bool
 	// Alone computes each sequence alone, as if they had nothing in common: for comparisons.
 	Alone bool
+	// ProgramBytes bounds the memory of compiled graphs that are kept, of which there is one for each layout of a
+	// micro-batch. Those that were not used for longest are dropped, and compiled again when they are needed. Default:
+	// room for 32 of the graphs of a loss, at most 256 MiB. No bit of a result depends on it.
+	ProgramBytes int64
 	// Pause is called after each micro-batch. nil is none.
 	Pause Pause
 }
@@ -51,21 +56,22 @@ type Pause func(ctx context.Context, worked time.Duration)
 
 // Trainer holds compiled graphs for one target. It is not safe for concurrent use.
 type Trainer struct {
-	opts    Options
-	target  Target
-	sizes   Sizes
-	layouts map[grpo.Layout]bool // of compiled graphs
-	losses  map[lossKey]*graph.Exec
-	updates map[grpo.AdamW]*graph.Exec
-	scores  *graph.Exec
-	norms   *lora.Norms // made when they are first needed
+	opts     Options
+	target   Target
+	sizes    Sizes
+	programs *graphx.Programs // of micro-batches
+	updates  map[grpo.AdamW]*graph.Exec
+	norms    *lora.Norms // made when they are first needed
 }
 
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
+	if opts.ProgramBytes <= 0 {
+		opts.ProgramBytes = programBytes(target.config)
+	}
 	return &Trainer{
-		opts: opts, target: target, sizes: opts.sizes(target.config), layouts: map[grpo.Layout]bool{},
-		losses: map[lossKey]*graph.Exec{}, updates: map[grpo.AdamW]*graph.Exec{},
+		opts: opts, target: target, sizes: opts.sizes(target.config),
+		programs: graphx.NewPrograms(opts.Device, opts.ProgramBytes), updates: map[grpo.AdamW]*graph.Exec{},
 	}
 }
 

@@ -69,6 +69,10 @@ func (e *executable) String() string { return e.plan.String() }
 // WorkBytes returns how much memory a run takes besides its inputs and outputs. It is known when a graph is compiled.
 func (e *executable) WorkBytes() int { return e.plan.WorkBytes(e.device.env.Pool.Workers()) }
 
+// ProgramBytes returns about how much memory the executable takes while nothing runs it. A compiled graph has
+// constants, and a step for each operation or several.
+func (e *executable) ProgramBytes() int { return e.plan.Bytes() }
+
 // Execute computes the outputs. It returns an error, and computes nothing, when an input does not fit.
 func (e *executable) Execute(
 	inputs []compute.Buffer, donate []bool, _ compute.DeviceNum,

@@ -32,7 +32,7 @@ func newGather(at ir.GatherAttr, out, operand, indices ir.View) ir.Step {
 	x := newIndexing(indices, at.Vector, at.Start)
 	s := &ir.Gather{
 		Result: ir.Result{Out: out}, Operand: operand, Index: x,
-		From: x.Indices.Offsets(), To: batch.Offsets(), Size: at.Size,
+		From: ir.NewOffsets(x.Indices), To: ir.NewOffsets(batch), Size: at.Size,
 		Window: ir.NewMove(to, window),
 	}
 	s.Rows = len(operand.Dims) == 2 && at.OfRows(operand.Dims[1], len(out.Dims))
@@ -72,6 +72,6 @@ func newScatter(op compute.OpType, at ir.ScatterAttr, out ir.View, in []ir.View)
 	}
 	return &ir.Scatter{
 		Update: newUpdate(out, in), Op: op, Replaces: at.Replaces, Index: x, Updates: updates, Size: size,
-		From: x.Indices.Offsets(), At: batch.Offsets(), Runs: ir.NewRuns(to, window),
+		From: ir.NewOffsets(x.Indices), At: ir.NewOffsets(batch), Runs: ir.NewRuns(to, window),
 	}
 }

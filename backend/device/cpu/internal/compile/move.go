@@ -21,13 +21,14 @@ func newStep(n *ir.Node, out ir.View, in []ir.View) ir.Step {
 	case compute.OpTypeArgMinMax:
 		at := n.Attr.(ir.ArgMinMaxAttr)
 		return &ir.ArgMinMax{
-			Result: ir.Result{Out: out}, X: in[0], Axis: at.Axis, IsMin: at.IsMin, Offsets: in[0].Without(at.Axis).Offsets(),
+			Result: ir.Result{Out: out}, X: in[0], Axis: at.Axis, IsMin: at.IsMin,
+			Offsets: ir.NewOffsets(in[0].Without(at.Axis)),
 		}
 	case compute.OpTypeCumSum:
 		at := n.Attr.(ir.CumSumAttr)
 		return &ir.CumSum{
 			Result: ir.Result{Out: out}, X: in[0], Axis: at.Axis, Options: at.Options,
-			To: out.Without(at.Axis).Offsets(), From: in[0].Without(at.Axis).Offsets(),
+			To: ir.NewOffsets(out.Without(at.Axis)), From: ir.NewOffsets(in[0].Without(at.Axis)),
 		}
 	case compute.OpTypeGather:
 		return newGather(n.Attr.(ir.GatherAttr), out, in[0], in[1])

@@ -72,8 +72,8 @@ func newReduceColumns(n *ir.Node, out, x ir.View, kept []int) ir.Step {
 	outer := x.Transpose(kept[:len(kept)-1])
 	outer.Off = 0
 	return &ir.ReduceColumns{
-		Result: ir.Result{Out: out}, Op: n.Op, X: x, Groups: outer.Offsets(),
-		Rows: x.Transpose(n.Attr.(ir.ReduceAttr).Axes).Offsets(), Width: x.Dims[last], Stride: x.Strides[last],
+		Result: ir.Result{Out: out}, Op: n.Op, X: x, Groups: ir.NewOffsets(outer),
+		Rows: ir.NewOffsets(x.Transpose(n.Attr.(ir.ReduceAttr).Axes)), Width: x.Dims[last], Stride: x.Strides[last],
 	}
 }
 

@@ -20,18 +20,18 @@ func (r *run) position(x *ir.Indexing, off int, pos []int) {
 
 // gather copies windows.
 func (r *run) gather(g *ir.Gather) {
-	parts := min(len(g.From), 4*r.Pool.Workers())
+	parts := min(g.From.Len(), 4*r.Pool.Workers())
 	if g.Out.Of.Count < threshold {
 		parts = min(parts, 1)
 	}
 	r.Pool.For(parts, func(p int) {
 		pos := make([]int, len(g.Operand.Dims))
-		for i := len(g.From) * p / parts; i < len(g.From)*(p+1)/parts; i++ {
-			r.position(&g.Index, g.From[i], pos)
+		for i := g.From.Len() * p / parts; i < g.From.Len()*(p+1)/parts; i++ {
+			r.position(&g.Index, g.From.At(i), pos)
 			for a := range pos {
 				pos[a] = min(max(pos[a], 0), g.Operand.Dims[a]-g.Size[a])
 			}
-			r.window(g, g.To[i], pos)
+			r.window(g, g.To.At(i), pos)
 		}
 	})
 }
@@ -67,8 +67,8 @@ func (e *Env) scatter(s *ir.Scatter) func(r *run) {
 	return func(r *run) {
 		r.copyOperand(&s.Update)
 		pos := make([]int, len(s.Out.Dims))
-		for i, off := range s.From {
-			r.position(&s.Index, off, pos)
+		for i := range s.From.Len() {
+			r.position(&s.Index, s.From.At(i), pos)
 			dst, inside := 0, true
 			for a := range pos {
 				inside = inside && pos[a] >= 0 && pos[a]+s.Size[a] <= s.Out.Dims[a]
@@ -78,7 +78,7 @@ func (e *Env) scatter(s *ir.Scatter) func(r *run) {
 				continue
 			}
 			for k, at := range s.Runs.To {
-				combine(r.ptr(s.Out, dst+at), r.ptr(s.Updates, s.At[i]+s.Runs.From[k]), s.Runs.N)
+				combine(r.ptr(s.Out, dst+at), r.ptr(s.Updates, s.At.At(i)+s.Runs.From[k]), s.Runs.N)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ type stretch struct{ at, from, to int }
 // page returns which member of the operand the gathered page i is.
 func (r *run) page(g *ir.Gathered, i int) int {
 	indices, last := g.By.Index.Indices, g.By.Operand.Dims[0]-1
-	p := r.ptr(indices, g.By.From[i])
+	p := r.ptr(indices, g.By.From.At(i))
 	if indices.Of.DType == dtypes.Int32 {
 		return min(max(int(*(*int32)(p)), 0), last)
 	}

@@ -34,15 +34,15 @@ func (e *Env) reduction(s ir.Step) func(r *run) {
 }
 
 func (r *run) argMinMax(s *ir.ArgMinMax, find func(x unsafe.Pointer, n, stride int, isMin bool) int) {
-	r.Pool.For(len(s.Offsets), func(i int) {
-		index := find(r.ptr(s.X, s.Offsets[i]), s.X.Dims[s.Axis], s.X.Strides[s.Axis], s.IsMin)
+	r.Pool.For(s.Offsets.Len(), func(i int) {
+		index := find(r.ptr(s.X, s.Offsets.At(i)), s.X.Dims[s.Axis], s.X.Strides[s.Axis], s.IsMin)
 		setInteger(r.ptr(s.Out, i), s.Out.Of.DType, index)
 	})
 }
 
 func (r *run) cumSum(s *ir.CumSum, sum func(dst, x unsafe.Pointer, c cumulation)) {
 	c := cumulation{n: s.X.Dims[s.Axis], to: s.Out.Strides[s.Axis], from: s.X.Strides[s.Axis], options: s.Options}
-	r.Pool.For(len(s.From), func(i int) { sum(r.ptr(s.Out, s.To[i]), r.ptr(s.X, s.From[i]), c) })
+	r.Pool.For(s.From.Len(), func(i int) { sum(r.ptr(s.Out, s.To.At(i)), r.ptr(s.X, s.From.At(i)), c) })
 }
 
 // columnsPart is the number of columns that are reduced together.
@@ -52,14 +52,14 @@ const columnsPart = 256
 // any number of workers.
 func (r *run) reduceColumns(s *ir.ReduceColumns, k *reducer) {
 	parts := ir.CeilDiv(s.Width, columnsPart)
-	r.Pool.For(len(s.Groups)*parts, func(i int) {
+	r.Pool.For(s.Groups.Len()*parts, func(i int) {
 		g, first := i/parts, i%parts*columnsPart
 		n := min(columnsPart, s.Width-first)
 		var line8, block8 [columnsPart * 8]byte
-		reduce := func(acc unsafe.Pointer, rows []int) {
+		reduce := func(acc unsafe.Pointer, from, to int) {
 			k.start(acc, n)
-			for _, off := range rows {
-				p := r.ptr(s.X, s.Groups[g]+off+first*s.Stride)
+			for i := from; i < to; i++ {
+				p := r.ptr(s.X, s.Groups.At(g)+s.Rows.At(i)+first*s.Stride)
 				if s.Stride != 1 {
 					line(unsafe.Pointer(&line8), p, n, s.Stride, s.X.Of.Size)
 					p = unsafe.Pointer(&line8)
@@ -68,9 +68,10 @@ func (r *run) reduceColumns(s *ir.ReduceColumns, k *reducer) {
 			}
 		}
 		acc := r.ptr(s.Out, g*s.Width+first)
-		reduce(acc, s.Rows[:min(gemm.Block, len(s.Rows))])
-		for from := gemm.Block; from < len(s.Rows); from += gemm.Block {
-			reduce(unsafe.Pointer(&block8), s.Rows[from:min(from+gemm.Block, len(s.Rows))])
+		rows := s.Rows.Len()
+		reduce(acc, 0, min(gemm.Block, rows))
+		for from := gemm.Block; from < rows; from += gemm.Block {
+			reduce(unsafe.Pointer(&block8), from, min(from+gemm.Block, rows))
 			k.columns(acc, unsafe.Pointer(&block8), n)
 		}
 	})

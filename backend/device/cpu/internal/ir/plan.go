@@ -47,5 +47,53 @@ func (p *Plan) WorkBytes(workers int) int {
 	return memory.Round(p.Arena) + most
 }
 
+// Memory of the parts of a plan, measured on those of trainings: of a step with its kernels, of an instruction of a
+// loop, of a tensor, and of a part of a concatenation.
+const (
+	stepBytes        = 5 << 8
+	instructionBytes = 5 << 6
+	tensorBytes      = 5 << 6
+	partBytes        = 3 << 8
+)
+
+// Bytes is about how much memory the plan takes while nothing runs it.
+func (p *Plan) Bytes() int {
+	n := stepBytes*len(p.Steps) + tensorBytes*len(p.Tensors)
+	for _, t := range p.Tensors {
+		if t.Memory == InConstant {
+			n += memory.Round(t.Count * t.Size)
+		}
+	}
+	for _, s := range p.Steps {
+		if l := LoopOf(s); l != nil {
+			n += instructionBytes * len(l.Instrs)
+		}
+		if c, ok := s.(*Concat); ok {
+			n += partBytes * len(c.Parts)
+		}
+		for _, o := range offsetsOf(s) {
+			n += o.Bytes()
+		}
+	}
+	return n
+}
+
+// offsetsOf lists the offsets of a step.
+func offsetsOf(s Step) []*Offsets {
+	switch s := s.(type) {
+	case *Gather:
+		return []*Offsets{&s.From, &s.To}
+	case *Scatter:
+		return []*Offsets{&s.From, &s.At}
+	case *ReduceColumns:
+		return []*Offsets{&s.Groups, &s.Rows}
+	case *ArgMinMax:
+		return []*Offsets{&s.Offsets}
+	case *CumSum:
+		return []*Offsets{&s.To, &s.From}
+	}
+	return nil
+}
+
 // CeilDiv is x/y, rounded up.
 func CeilDiv(x, y int) int { return (x + y - 1) / y }

@@ -99,7 +99,7 @@ type ArgMinMax struct {
 	X       View
 	Axis    int
 	IsMin   bool
-	Offsets []int // of the first element of each
+	Offsets Offsets // of the first element of each
 }
 
 // Reads are the operands.
@@ -111,7 +111,7 @@ type CumSum struct {
 	X        View
 	Axis     int
 	Options  compute.CumSumOptions
-	To, From []int // offsets of the first element of each sum, in the result and in x
+	To, From Offsets // offsets of the first element of each sum, in the result and in x
 }
 
 // Reads are the operands.
@@ -133,8 +133,8 @@ type ReduceColumns struct {
 	Result
 	Op            compute.OpType
 	X             View
-	Groups, Rows  []int // offsets of the groups of rows, and of the rows in a group
-	Width, Stride int   // of a row
+	Groups, Rows  Offsets // of the groups of rows, and of the rows in a group
+	Width, Stride int     // of a row
 }
 
 // Reads are the operands.
@@ -167,8 +167,8 @@ type Gather struct {
 	Result
 	Operand  View
 	Index    Indexing
-	From, To []int // offsets of the index vectors, and of the windows in the result
-	Size     []int // of a window
+	From, To Offsets // of the index vectors, and of the windows in the result
+	Size     []int   // of a window
 	Window   Move
 	Rows     bool // the windows are rows of a matrix, which follow one another in the result
 	Members  bool // the windows are members of the first axis of a row-major operand
@@ -197,8 +197,8 @@ type Scatter struct {
 	Replaces bool // windows are replaced by updates
 	Index    Indexing
 	Updates  View
-	Size     []int // of a window
-	From, At []int // offsets of the index vectors, and of the updates
+	Size     []int   // of a window
+	From, At Offsets // of the index vectors, and of the updates
 	Runs     Runs
 }
 

@@ -27,6 +27,15 @@ func TestView_Random(t *testing.T) {
 				t.Fatalf("element %d of %+v is at %d, want %d", i, v, got, off)
 			}
 		}
+		spaced := NewOffsets(v)
+		if spaced.Len() != len(want) {
+			t.Fatalf("%d offsets of %+v, want %d", spaced.Len(), v, len(want))
+		}
+		for i, off := range want {
+			if got := spaced.At(i); got != off {
+				t.Fatalf("offset %d of %+v is %d, want %d", i, v, got, off)
+			}
+		}
 		run := make([]int, len(want))
 		for i := range run {
 			run[i] = v.Off + i

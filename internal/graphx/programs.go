@@ -1,0 +1,205 @@
+package graphx
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+)
+
+// Programs are compiled graphs that are kept for their next call, as many as a number of bytes has room for: those that
+// were called last. Of a graph its program is kept alone, none of the nodes that GoMLX's Exec keeps. It is safe for
+// concurrent use.
+type Programs struct {
+	device compute.Backend
+	most   int64
+
+	mu    sync.Mutex
+	kept  map[any]*program
+	bytes int64 // of those that are compiled
+	calls int   // so far
+}
+
+// program is a compiled graph, or one that is being compiled.
+type program struct {
+	compiled sync.Once
+	run      compute.Executable // nil after an error
+	err      error
+	bytes    int64
+	users    int // calls in progress
+	last     int // number of the call that used it last
+}
+
+// NewPrograms returns an empty cache of programs that take no more than most bytes, or than the largest of them.
+func NewPrograms(device compute.Backend, most int64) *Programs {
+	return &Programs{device: device, most: most, kept: map[any]*program{}}
+}
+
+// Call runs the program of a key, which stands for a graph and the shapes of its inputs. It is compiled if it is not
+// kept. Each of the inputs is a [*tensors.Tensor].
+func (p *Programs) Call(
+	key any, build func(in []*graph.Node) []*graph.Node, inputs []any,
+) (outputs []*tensors.Tensor, err error) {
+	list := make([]*tensors.Tensor, len(inputs))
+	for i, x := range inputs {
+		var ok bool
+		if list[i], ok = x.(*tensors.Tensor); !ok {
+			return nil, fmt.Errorf("graphx: input %d is a %T, want a tensor", i, x)
+		}
+	}
+	x := p.take(key)
+	defer p.release(key, x)
+	x.compiled.Do(func() {
+		var in []shapes.Shape
+		for _, t := range list {
+			in = append(in, t.Shape())
+		}
+		x.run, x.err = Compile(p.device, build, in)
+	})
+	if x.err != nil {
+		return nil, x.err
+	}
+	return execute(p.device, x.run, list)
+}
+
+// take returns the program of a key, and notes that a call uses it.
+func (p *Programs) take(key any) *program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.kept[key]
+	if x == nil {
+		x = &program{}
+		p.kept[key] = x
+	}
+	p.calls++
+	x.users, x.last = x.users+1, p.calls
+	return x
+}
+
+// release ends the use of a program by a call, and drops what there is no room for.
+func (p *Programs) release(key any, x *program) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x.users--
+	switch {
+	case x.run == nil:
+		if p.kept[key] == x { // the next call tries again
+			delete(p.kept, key)
+		}
+	case x.bytes == 0:
+		x.bytes = ProgramBytes(x.run)
+		p.bytes += x.bytes
+	}
+	p.trim()
+}
+
+// Most is what programs may take together.
+func (p *Programs) Most() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most
+}
+
+// Limit changes what programs may take together, and drops those that there is no room for.
+func (p *Programs) Limit(most int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most = most
+	p.trim()
+}
+
+// trim drops what there is no room for.
+func (p *Programs) trim() {
+	for p.bytes > p.most && p.dropOldest() {
+	}
+}
+
+// dropOldest drops the program that was not used for longest, and none that is in use or was used last.
+func (p *Programs) dropOldest() bool {
+	var oldest any
+	for key, x := range p.kept {
+		if x.users == 0 && x.bytes > 0 && x.last < p.calls && (oldest == nil || x.last < p.kept[oldest].last) {
+			oldest = key
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	x := p.kept[oldest]
+	delete(p.kept, oldest)
+	p.bytes -= x.bytes
+	x.run.Finalize()
+	return true
+}
+
+// Len is the number of programs that are kept.
+func (p *Programs) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.kept)
+}
+
+// Bytes is what the programs take that are kept; see [ProgramBytes].
+func (p *Programs) Bytes() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes
+}
+
+// Compile compiles a graph for inputs of some shapes.
+func Compile(
+	device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs []shapes.Shape,
+) (compute.Executable, error) {
+	var g *graph.Graph
+	var failed error
+	err := Try(func() {
+		g = graph.NewGraph(device, "program")
+		var in []*graph.Node
+		for i, s := range inputs {
+			in = append(in, graph.Parameter(g, fmt.Sprintf("arg%d", i), s))
+		}
+		failed = g.Compile(build(in)...)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("graphx: %w", err)
+	}
+	return g.Executable(), nil
+}
+
+// execute runs a program.
+func execute(device compute.Backend, run compute.Executable, inputs []*tensors.Tensor) ([]*tensors.Tensor, error) {
+	buffers := make([]compute.Buffer, len(inputs))
+	for i, x := range inputs {
+		var err error
+		if buffers[i], err = x.Buffer(device, 0); err != nil {
+			return nil, fmt.Errorf("graphx: input %d: %w", i, err)
+		}
+	}
+	results, err := run.Execute(buffers, nil, 0)
+	if err != nil {
+		return nil, fmt.Errorf("graphx: %w", err)
+	}
+	out := make([]*tensors.Tensor, len(results))
+	for i, b := range results {
+		if out[i], err = tensors.FromBuffer(b); err != nil {
+			return nil, fmt.Errorf("graphx: output %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// unknownProgram is what a program counts for on a device that does not say what it takes.
+const unknownProgram = 1 << 20
+
+// ProgramBytes returns about how many bytes a compiled graph takes while none runs it: its constants and its steps.
+// Where the device does not say, it is 1 MiB.
+func ProgramBytes(run compute.Executable) int64 {
+	if x, ok := run.(interface{ ProgramBytes() int }); ok {
+		return max(1, int64(x.ProgramBytes()))
+	}
+	return unknownProgram
+}

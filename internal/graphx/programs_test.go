@@ -1,0 +1,183 @@
+package graphx
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/require"
+)
+
+// sized is a device whose programs say what they take, and which counts those that exist.
+type sized struct {
+	compute.Backend
+	bytes    int
+	compiled atomic.Int64
+	live     atomic.Int64
+}
+
+func (d *sized) Builder(name string) compute.Builder {
+	return &sizedBuilder{d.Backend.Builder(name), d}
+}
+
+type sizedBuilder struct {
+	compute.Builder
+	device *sized
+}
+
+func (b *sizedBuilder) Compile() (compute.Executable, error) {
+	b.device.compiled.Add(1)
+	b.device.live.Add(1)
+	run, err := b.Builder.Compile()
+	return &sizedProgram{Executable: run, device: b.device}, err
+}
+
+type sizedProgram struct {
+	compute.Executable
+	device *sized
+	ended  atomic.Bool
+}
+
+func (p *sizedProgram) ProgramBytes() int { return p.device.bytes }
+
+func (p *sizedProgram) Finalize() {
+	if !p.ended.Swap(true) {
+		p.device.live.Add(-1)
+	}
+	p.Executable.Finalize()
+}
+
+// plusOne builds x + 1.
+func plusOne(in []*graph.Node) []*graph.Node { return []*graph.Node{graph.AddScalar(in[0], 1)} }
+
+// requirePlusOne calls the program of x + 1 for n numbers.
+func requirePlusOne(t testing.TB, p *Programs, n int) {
+	x := tensors.FromFlatDataAndDimensions(make([]float32, n), n)
+	out, err := p.Call(n, plusOne, []any{x})
+	require.NoError(t, err)
+	got := tensors.MustCopyFlatData[float32](out[0])
+	require.Len(t, got, n)
+	require.Equal(t, float32(1), got[n-1])
+}
+
+// TestPrograms_DropsOldest: as many are kept as there is room for, the last ones that were called; others are
+// finalized, and compiled again when they are called.
+func TestPrograms_DropsOldest(t *testing.T) {
+	d := &sized{Backend: newDevice(t), bytes: 10}
+	p := NewPrograms(d, 35)
+	for _, n := range []int{1, 2, 3, 1, 4} { // 2 goes
+		requirePlusOne(t, p, n)
+		require.LessOrEqual(t, p.Bytes(), int64(35))
+	}
+	require.Equal(t, 3, p.Len())
+	require.Equal(t, int64(3), d.live.Load())
+	require.Equal(t, int64(4), d.compiled.Load())
+	for _, n := range []int{1, 3, 4} {
+		requirePlusOne(t, p, n)
+	}
+	require.Equal(t, int64(4), d.compiled.Load(), "they are kept")
+	requirePlusOne(t, p, 2)
+	require.Equal(t, int64(5), d.compiled.Load(), "it was dropped")
+
+	p.Limit(10)
+	require.Equal(t, 1, p.Len())
+	require.Equal(t, int64(1), d.live.Load())
+	requirePlusOne(t, p, 2)
+	require.Equal(t, int64(5), d.compiled.Load(), "the last one stays")
+}
+
+// TestPrograms_LargestStays: a program for which there is no room is kept until the next one is called.
+func TestPrograms_LargestStays(t *testing.T) {
+	d := &sized{Backend: newDevice(t), bytes: 100}
+	p := NewPrograms(d, 35)
+	for range 3 {
+		requirePlusOne(t, p, 1)
+	}
+	require.Equal(t, int64(1), d.compiled.Load())
+	requirePlusOne(t, p, 2)
+	require.Equal(t, 1, p.Len())
+	require.Equal(t, int64(1), d.live.Load())
+}
+
+// TestPrograms_Concurrent: none is dropped while it runs, and one that several wait for is compiled once.
+func TestPrograms_Concurrent(t *testing.T) {
+	d := &sized{Backend: newDevice(t), bytes: 10}
+	p := NewPrograms(d, 20)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, uint64(i)))
+			for range 50 {
+				n := 1 + rng.IntN(6)
+				x := tensors.FromFlatDataAndDimensions(make([]float32, n), n)
+				out, err := p.Call(n, plusOne, []any{x})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := tensors.MustCopyFlatData[float32](out[0]); len(got) != n || got[0] != 1 {
+					t.Errorf("%d numbers: %v", n, got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.LessOrEqual(t, p.Bytes(), int64(20))
+	require.Equal(t, int64(p.Len()), d.live.Load())
+
+	before := d.compiled.Load()
+	p = NewPrograms(d, 20)
+	for range 8 {
+		wg.Go(func() {
+			x := tensors.FromFlatDataAndDimensions(make([]float32, 7), 7)
+			if _, err := p.Call(7, plusOne, []any{x}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, before+1, d.compiled.Load())
+}
+
+// TestPrograms_Errors: what fails to compile is not kept, and the next call tries again.
+func TestPrograms_Errors(t *testing.T) {
+	p := NewPrograms(newDevice(t), 1<<20)
+	x := tensors.FromFlatDataAndDimensions([]float32{1, 2}, 2)
+	broken := errors.New("broken")
+	_, err := p.Call("key", func([]*graph.Node) []*graph.Node { panic(broken) }, []any{x})
+	require.ErrorIs(t, err, broken)
+	require.Zero(t, p.Len())
+	out, err := p.Call("key", plusOne, []any{x})
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 3}, tensors.MustCopyFlatData[float32](out[0]))
+	_, err = p.Call("other", plusOne, []any{1})
+	require.ErrorContains(t, err, "input 0 is a int, want a tensor")
+	three := tensors.FromFlatDataAndDimensions([]float32{1, 2, 3}, 3)
+	_, err = p.Call("key", plusOne, []any{three})
+	require.Error(t, err, "another shape under the same key")
+}
+
+// TestProgramBytes: constants are counted, and what repeats one is not.
+func TestProgramBytes(t *testing.T) {
+	const n = 1 << 18
+	compile := func(build func(x *graph.Node) *graph.Node) int64 {
+		x := tensors.FromFlatDataAndDimensions(make([]float32, n), n)
+		run, err := Compile(newDevice(t), func(in []*graph.Node) []*graph.Node {
+			return []*graph.Node{build(in[0])}
+		}, []shapes.Shape{x.Shape()})
+		require.NoError(t, err)
+		return ProgramBytes(run)
+	}
+	plain := compile(func(x *graph.Node) *graph.Node { return graph.AddScalar(x, 1) })
+	require.Less(t, plain, int64(64<<10))
+	constant := compile(func(x *graph.Node) *graph.Node {
+		return graph.Add(x, graph.Const(x.Graph(), make([]float32, n)))
+	})
+	require.InDelta(t, 4*n, constant-plain, 8<<10)
+}

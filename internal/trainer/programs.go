@@ -1,0 +1,87 @@
+package trainer
+
+import (
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/model"
+)
+
+// A graph is compiled for each layout of a micro-batch, and an agent whose conversations vary in length has new ones in
+// every step. So programs are kept while there is room for them, and compiled again when they are needed later.
+
+const (
+	// keptPrograms is for how many programs of a loss there is room, about: with more, few compilations are saved, since
+	// most layouts that occur again do so within a step.
+	keptPrograms = 32
+	// mostProgramBytes is enough for sixteen programs of a model that is as deep as those of the hub are.
+	mostProgramBytes = 256 << 20
+)
+
+// programParts are the parts of ProgramBytes that there is room for where memory gets shorter; 0 keeps one program.
+var programParts = []float64{1, 1.0 / 8, 0}
+
+// programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
+// constants.
+func programBytes(c *model.Config) int64 {
+	const layer, other = 512 << 10, 1 << 20
+	return min(keptPrograms*(int64(c.NumLayers)*layer+other), mostProgramBytes)
+}
+
+// graphFunction is a graph of a trainer, whose inputs have the shapes of a layout.
+type graphFunction struct {
+	name  graphName
+	build func(in []*Node) []*Node
+}
+
+// graphName names the graph of a loss, or that of logprobs, whose loss is empty.
+type graphName struct {
+	loss      string // see grpo.LossSpec
+	backward  bool
+	recompute bool
+}
+
+// programKey names a program of a trainer.
+type programKey struct {
+	graph  graphName
+	layout grpo.Layout
+}
+
+// call runs a graph on a micro-batch.
+func (t *Trainer) call(f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
+	return t.programs.Call(programKey{f.name, layout}, f.build, in)
+}
+
+// lossGraph is the graph of a loss: with backward the gradients of the trained tensors; then the loss, its metrics as
+// one vector, and the logprobs.
+func (t *Trainer) lossGraph(l grpo.Loss, backward bool) graphFunction {
+	name := graphName{l.Spec().Key, backward, backward && t.sizes.Recompute}
+	return graphFunction{name, func(in []*Node) []*Node {
+		forward, trained, in := t.target.split(in)
+		read, others := grpo.LogprobInputsOf(in)
+		states, gradient := t.hidden(forward, read, backward)
+		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
+		logprobs := forward.TokenLogProbs(hidden, read.Target)
+		inputs := grpo.LossInputsOf(others, logprobs)
+		if l.Spec().Entropy {
+			all := forward.LogProbs(hidden) // [N, V]
+			inputs.Entropy = Neg(ReduceSum(Mul(Exp(all), all), -1))
+		}
+		loss, metrics := grpo.BuildLoss(l, inputs)
+		out := []*Node{loss, metrics, logprobs}
+		if backward {
+			out = append(gradient(loss, trained...), out...)
+		}
+		return out
+	}}
+}
+
+// scoreGraph is the graph of the logprobs of a micro-batch.
+func (t *Trainer) scoreGraph() graphFunction {
+	return graphFunction{graphName{}, func(in []*Node) []*Node {
+		forward, _, in := t.target.split(in)
+		read, _ := grpo.LogprobInputsOf(in)
+		return []*Node{tokenLogprobs(forward, read)}
+	}}
+}
