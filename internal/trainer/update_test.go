@@ -210,8 +210,8 @@ func TestFullState_LeavesWeightsAlone(t *testing.T) {
 	require.Equal(t, before, s.weights.Tensors[0].Data[0])
 }
 
-// TestApply_InPlace: new parameters and moments are written over the old ones, whether the gradient is finite or not. On
-// the CPU device each stays where it is. XLA copies what the host has uploaded once, and may swap lists of one size.
+// TestApply_InPlace: new parameters and moments are written over the old ones, whether the gradient is finite or not.
+// On the CPU device each stays where it is. XLA copies once what the host has uploaded, and may swap lists of one size.
 func TestApply_InPlace(t *testing.T) {
 	device := graphtest.Device(t)
 	if !device.HasSharedBuffers() {
