@@ -29,6 +29,15 @@
 // Inputs that a call donates, as engine and trainer donate caches and states, are overwritten by results of the same
 // shape. Programs with such inputs are compiled at their first call, once for each set of inputs that is donated.
 //
+// # Programs that are kept
+//
+// ART_XLA_CACHE names a folder where compiled programs are kept, so that a later process reads in milliseconds what
+// takes seconds to compile. A file is named for a hash of the program, its options, the plug-in, the devices, the CPU
+// and XLA_FLAGS: a program of another machine or version is not found, and so a folder may be shared. It holds machine
+// code: let nobody write to it who may not change the program. It grows; remove it to begin again. The variable is read
+// when a plug-in is loaded. A program that the plug-in cannot store, or that cannot be written, is compiled again by
+// the next process. It was tried with xla:cpu only.
+//
 // # Errors
 //
 // A program that does not compile, memory that does not suffice, and a device that is lost are an [Error] of the kind

@@ -30,6 +30,7 @@ type device struct {
 }
 
 // Compiled returns how many programs the device has compiled since it was opened, and how long that took, all together.
+// Those that were read from the folder of [CacheEnv] count too.
 func (d *device) Compiled() (programs int, took time.Duration) {
 	return int(d.programs.Load()), time.Duration(d.compiling.Load())
 }

@@ -15,6 +15,10 @@ import (
 // the memory statistics after each compilation.
 const oldest = 72
 
+// CacheEnv is the environment variable that names the folder where compiled programs are kept between processes. See
+// the comment of the package.
+const CacheEnv = "ART_XLA_CACHE"
+
 // load opens the shared library. It stays open.
 func load(f file) (*pjrt.Plugin, error) {
 	if f.name == "cuda" {
@@ -24,6 +28,11 @@ func load(f file) (*pjrt.Plugin, error) {
 	}
 	if _, err := os.Stat(f.path); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPlugin, err)
+	}
+	if folder := os.Getenv(CacheEnv); folder != "" {
+		if err := keepPrograms(f, folder); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
 	}
 	plugin, err := pjrt.GetPlugin(f.path)
 	if err != nil {

@@ -1,0 +1,10 @@
+//go:build cgo && !unix
+
+package xla
+
+import "fmt"
+
+// keepPrograms is for systems on which plug-ins are loaded by another call.
+func keepPrograms(file, string) error {
+	return fmt.Errorf("programs cannot be kept on this system: unset %s", CacheEnv)
+}
