@@ -117,7 +117,8 @@ type Options struct {
 	MaxCalls  int
 	MaxTokens int
 	// Cache is a folder of answers that is read before a judge is asked. Its keys are all that an answer depends on: the
-	// judge, its settings, and the prompt. Empty is none.
+	// judge, its settings with the defaults of its model, and the prompt. Where a model is served from is not known here:
+	// give each server that has other weights under the same name a folder of its own. Empty is none.
 	Cache string
 	// Logger receives what went wrong and was handled. nil discards.
 	Logger *slog.Logger

@@ -619,6 +619,33 @@ func TestScore_Cache(t *testing.T) {
 	}
 }
 
+// Judges of one name do not share answers when their models differ: in their defaults, or in their weights.
+func TestScore_CacheTellsModelsApart(t *testing.T) {
+	dir, calls := t.TempDir(), 0
+	reply := func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		calls++
+		text, err := honest(calls, req.Messages)
+		return art.Assistant(text), err
+	}
+	cold := 0.0
+	for i, o := range []art.ModelOptions{
+		{}, {Project: "other"}, {Frozen: true}, {Frozen: true, Chat: art.ChatOptions{Temperature: &cold}},
+	} {
+		m := art.NewModel("judge", &o)
+		if err := m.Register(t.Context(), &arttest.Backend{Reply: reply}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second is cached
+			if _, err := ruler.Score(t.Context(), m, groupOf(0.2, 0.6), &ruler.Options{Cache: dir}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if calls != i+1 {
+			t.Errorf("%d calls after %d models", calls, i+1)
+		}
+	}
+}
+
 // Budgets are kept, and are an error.
 func TestScore_Budget(t *testing.T) {
 	judge, calls := judged(t, honest)
