@@ -128,6 +128,7 @@ func TestShow(t *testing.T) {
 	}
 	wantFailure(t, "show player --split test", "the run has trajectories of train, val")
 	wantFailure(t, "show player --group 7", "has 2 groups")
+	wantFailure(t, "show player --step 99", "--step 99: split val has trajectories of steps")
 }
 
 // A legend has no folders, unless runs could be mistaken for each other.
@@ -258,7 +259,9 @@ func TestEval_Judge(t *testing.T) {
 		t.Errorf("status %d: %s %s", status, stdout, stderr)
 	}
 	wantFailure(t, "eval tiny "+file+" --check judge", "belong together")
-	wantFailure(t, "eval tiny "+file+" --check judge --judge j", "want MODEL@URL")
+	// What is wrong with the judge is told before a model is looked for.
+	wantFailure(t, "eval nosuch "+file+" --check judge --judge j", "want MODEL@URL")
+	wantFailure(t, "eval nosuch "+file+" --check judge --judge j@ftp://x", "BaseURL")
 }
 
 func TestChecks(t *testing.T) {
@@ -438,6 +441,9 @@ func TestFork(t *testing.T) {
 	wantOutput(t, "fork player@best second", filepath.Join(root, "games", "models", "second"), `Fork: "games/player@0"`)
 	wantOutput(t, "runs", "games/second")
 	wantFailure(t, "fork player second", "exists already")
+	wantFailure(t, "fork player run:second", "exists already")
+	wantFailure(t, "fork player@99 third", "no checkpoint of step 99")
+	wantOutput(t, "fork player third", "third") // what has failed is not in the way
 	b, err := local.Open(t.Context(), &local.Options{Dir: root, Progress: io.Discard, Slots: 8, Context: 64})
 	if err != nil {
 		t.Fatal(err)
