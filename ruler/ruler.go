@@ -200,7 +200,8 @@ func (r *Ruler) After(ctx context.Context, g *art.TrajectoryGroup) ([]*art.Traje
 }
 
 // Score returns a copy of a group whose rewards are the scores of the judges. With [Options].OnFailure [Drop], a group
-// that could not be judged is nil, without an error. An empty group is returned as it is.
+// that could not be judged is nil, without an error. An empty group is returned as it is. Trajectories that are nil are
+// left out.
 func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.TrajectoryGroup, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -210,6 +211,7 @@ func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.Traject
 			Hint: "give a group of a gather"}
 	}
 	out := g.Clone()
+	out.Trajectories = slices.DeleteFunc(out.Trajectories, func(t *art.Trajectory) bool { return t == nil })
 	if len(out.Trajectories) == 0 || r.opts.TiesOnly && rewardsDiffer(out) {
 		return out, nil
 	}

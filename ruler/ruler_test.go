@@ -417,6 +417,24 @@ func TestScore_TiesOnly(t *testing.T) {
 	}
 }
 
+// Trajectories that are nil are left out, wherever they stand.
+func TestScore_NilTrajectories(t *testing.T) {
+	judge, _ := judged(t, honest)
+	g := groupOf(0.2, 0.4)
+	for _, x := range g.Trajectories {
+		x.Reward = 1
+	}
+	g.Trajectories = []*art.Trajectory{nil, g.Trajectories[0], nil, g.Trajectories[1]}
+	got, err := ruler.Score(t.Context(), judge, g, &ruler.Options{TiesOnly: true})
+	if err != nil || !slices.Equal(scores(got), []float64{0.2, 0.4}) || len(g.Trajectories) != 4 {
+		t.Errorf("%v, %v", got, err)
+	}
+	r, err := ruler.Check(t.Context(), judge, []*art.TrajectoryGroup{nil, g, {Trajectories: []*art.Trajectory{nil}}}, nil)
+	if err != nil || r.Groups != 1 || r.Trajectories != 2 || r.Failed != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Criteria are weighted, and each is a metric; passing is apart from the comparison.
 func TestScore_Criteria(t *testing.T) {
 	judge, _ := judged(t, func(_ int, messages []art.Message) (string, error) {
