@@ -305,7 +305,12 @@ func TestSFT(t *testing.T) {
 	wantOutput(t, args, "step 1: 4 examples, loss ", "step 2: 2 examples, loss ", "taught is at step 2")
 	wantOutput(t, args, "nothing is left to train on")
 	wantOutput(t, args+" --epochs 2", "step 3: 4 examples", "taught is at step 4")
-	wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, `{"messages": 3}`), ":1: ", "messages is a number")
+	for text, want := range map[string]string{`{"messages": 3}`: "messages is a number", "": "there are no examples"} {
+		wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, text), want)
+	}
+	if exists(filepath.Join(root, "default", "models", "other")) {
+		t.Error("files that are of no use left a run behind")
+	}
 }
 
 // stopAfter fails from the n-th write on.
