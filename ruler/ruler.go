@@ -110,7 +110,8 @@ type Options struct {
 	Retries int
 	// Backoff is the pause before the first retry. It doubles with each, up to 30 s. Default 500 ms.
 	Backoff time.Duration
-	// Timeout bounds a call. Default 2 minutes.
+	// Timeout bounds a call, with the time that the judge's backend lets it wait for others, such as for its
+	// RequestsPerMinute. Default 2 minutes.
 	Timeout time.Duration
 	// MaxCalls and MaxTokens bound what all groups together cost: calls, and tokens of prompts and answers. When they are
 	// spent, groups fail with an [ErrBudget]. 0 is no bound.

@@ -173,6 +173,17 @@ func TestPlot(t *testing.T) {
 	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
 }
 
+func TestAxis(t *testing.T) {
+	for metrics, want := range map[string]string{
+		"val/reward": "val/reward", "time/cum/train_s": "time/cum/train_s (s)",
+		"val/duration,loss/policy": "val/duration (s), loss/policy", "own/thing": "own/thing",
+	} {
+		if got := axis(strings.Split(metrics, ",")); got != want {
+			t.Errorf("%s: %s, want %s", metrics, got, want)
+		}
+	}
+}
+
 // scenarioFile writes a file of scenarios.
 func scenarioFile(t *testing.T, lines ...string) string {
 	t.Helper()

@@ -33,7 +33,7 @@ terminal: tokens that were unlikely stand out. NO_COLOR turns colours off.
 		define: func(flags *flag.FlagSet) action {
 			var s shower
 			flags.StringVar(&s.split, "split", "", "`name` of the split; default: val, or what there is")
-			flags.IntVar(&s.step, "step", -1, "`number` of the step; default: that of RUN, or the newest before it that has trajectories")
+			flags.IntVar(&s.step, "step", -1, "`number` of the step; default: the newest up to that of RUN")
 			flags.IntVar(&s.group, "group", -1, "only the group with this `index`")
 			flags.StringVar(&s.sort, "sort", "", "worst or best: order by `reward`")
 			flags.IntVar(&s.limit, "limit", 10, "print at most `n` trajectories; 0: all")
