@@ -124,15 +124,11 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	score := e.byCheck
-	if byJudge {
-		j, err := openJudge(e.judge) // before the model answers: what is wrong with it is told at once
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, j.close()) }()
-		score = func(list []scenario, groups []*art.TrajectoryGroup) error { return j.score(list, groups, e.rubric) }
+	score, end, err := e.scorer() // before the model answers: what is wrong with a judge is told at once
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, end()) }()
 	groups, err := e.answers(args[0], list, stderr)
 	if err != nil {
 		return err

@@ -14,6 +14,19 @@ import (
 	"github.com/goart-dev/art/ruler"
 )
 
+// scorer returns what sets the rewards of replies, by the check or by the judge, and what ends it.
+func (e *evaluator) scorer() (score func([]scenario, []*art.TrajectoryGroup) error, end func() error, err error) {
+	if e.check != "judge" {
+		return e.byCheck, func() error { return nil }, nil
+	}
+	j, err := openJudge(e.judge)
+	if err != nil {
+		return nil, nil, err
+	}
+	score = func(list []scenario, groups []*art.TrajectoryGroup) error { return j.score(list, groups, e.rubric) }
+	return score, j.close, nil
+}
+
 // byCheck sets the rewards of replies to the scores of the check.
 func (e *evaluator) byCheck(list []scenario, groups []*art.TrajectoryGroup) error {
 	check := checks[e.check]

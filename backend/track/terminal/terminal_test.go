@@ -72,13 +72,14 @@ func TestNew_Overlapping(t *testing.T) {
 		events.GatherStart(art.GatherStart{Scenarios: 1, GroupSize: 4, Gather: gather})
 	}
 	ended := func(gather uint64, done int) art.RolloutEnd {
-		return art.RolloutEnd{RolloutStart: art.RolloutStart{Gather: gather}, Progress: art.GatherProgress{Done: done, Total: 4}}
+		progress := art.GatherProgress{Done: done, Total: 4}
+		return art.RolloutEnd{RolloutStart: art.RolloutStart{Gather: gather}, Progress: progress}
 	}
 	events.RolloutEnd(ended(1, 3))
 	events.RolloutEnd(ended(0, 1))
 	events.GatherEnd(art.GatherEnd{Gather: 0, Progress: art.GatherProgress{Done: 4, Total: 4}})
 	text := out.String()
-	require.True(t, strings.Contains(text[strings.LastIndex(text, "\n"):], "gather 3/4"), "the other one goes on: %q", text)
+	require.Contains(t, text[strings.LastIndex(text, "\n"):], "gather 3/4", "the other one goes on")
 }
 
 // A failed training, and a gather that ends early, say so.
