@@ -20,7 +20,11 @@ type cached struct {
 
 // cacheKey is a digest of all that an answer depends on.
 func cacheKey(j Judge, q *Question) (string, error) {
-	content, err := encode(map[string]any{"judge": j.Name(), "messages": q.Messages, "chat": q.Chat})
+	parts := map[string]any{"judge": j.Name(), "messages": q.Messages, "chat": q.Chat}
+	if m, ok := j.(modelJudge); ok {
+		parts["model"] = m.identity()
+	}
+	content, err := encode(parts)
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:]), err
 }

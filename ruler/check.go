@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -43,11 +44,15 @@ func Check(ctx context.Context, judge *art.Model, groups []*art.TrajectoryGroup,
 	report := &Report{}
 	var scores, spreads, ties, flat, agreement, rewards, lengths mean
 	for _, g := range groups {
-		if g == nil || len(g.Trajectories) == 0 {
+		if g == nil {
+			continue
+		}
+		judged := g.Clone()
+		judged.Trajectories = slices.DeleteFunc(judged.Trajectories, func(t *art.Trajectory) bool { return t == nil })
+		if len(judged.Trajectories) == 0 {
 			continue
 		}
 		report.Groups++
-		judged := g.Clone()
 		v, err := r.judge(ctx, judged)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

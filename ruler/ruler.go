@@ -110,14 +110,16 @@ type Options struct {
 	Retries int
 	// Backoff is the pause before the first retry. It doubles with each, up to 30 s. Default 500 ms.
 	Backoff time.Duration
-	// Timeout bounds a call. Default 2 minutes.
+	// Timeout bounds a call, with the time that the judge's backend lets it wait for others, such as for its
+	// RequestsPerMinute. Default 2 minutes.
 	Timeout time.Duration
 	// MaxCalls and MaxTokens bound what all groups together cost: calls, and tokens of prompts and answers. When they are
 	// spent, groups fail with an [ErrBudget]. 0 is no bound.
 	MaxCalls  int
 	MaxTokens int
 	// Cache is a folder of answers that is read before a judge is asked. Its keys are all that an answer depends on: the
-	// judge, its settings, and the prompt. Empty is none.
+	// judge, its settings with the defaults of its model, and the prompt. Where a model is served from is not known here:
+	// give each server that has other weights under the same name a folder of its own. Empty is none.
 	Cache string
 	// Logger receives what went wrong and was handled. nil discards.
 	Logger *slog.Logger
@@ -199,7 +201,8 @@ func (r *Ruler) After(ctx context.Context, g *art.TrajectoryGroup) ([]*art.Traje
 }
 
 // Score returns a copy of a group whose rewards are the scores of the judges. With [Options].OnFailure [Drop], a group
-// that could not be judged is nil, without an error. An empty group is returned as it is.
+// that could not be judged is nil, without an error. An empty group is returned as it is. Trajectories that are nil are
+// left out.
 func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.TrajectoryGroup, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -209,6 +212,7 @@ func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.Traject
 			Hint: "give a group of a gather"}
 	}
 	out := g.Clone()
+	out.Trajectories = slices.DeleteFunc(out.Trajectories, func(t *art.Trajectory) bool { return t == nil })
 	if len(out.Trajectories) == 0 || r.opts.TiesOnly && rewardsDiffer(out) {
 		return out, nil
 	}

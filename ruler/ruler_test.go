@@ -417,6 +417,24 @@ func TestScore_TiesOnly(t *testing.T) {
 	}
 }
 
+// Trajectories that are nil are left out, wherever they stand.
+func TestScore_NilTrajectories(t *testing.T) {
+	judge, _ := judged(t, honest)
+	g := groupOf(0.2, 0.4)
+	for _, x := range g.Trajectories {
+		x.Reward = 1
+	}
+	g.Trajectories = []*art.Trajectory{nil, g.Trajectories[0], nil, g.Trajectories[1]}
+	got, err := ruler.Score(t.Context(), judge, g, &ruler.Options{TiesOnly: true})
+	if err != nil || !slices.Equal(scores(got), []float64{0.2, 0.4}) || len(g.Trajectories) != 4 {
+		t.Errorf("%v, %v", got, err)
+	}
+	r, err := ruler.Check(t.Context(), judge, []*art.TrajectoryGroup{nil, g, {Trajectories: []*art.Trajectory{nil}}}, nil)
+	if err != nil || r.Groups != 1 || r.Trajectories != 2 || r.Failed != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Criteria are weighted, and each is a metric; passing is apart from the comparison.
 func TestScore_Criteria(t *testing.T) {
 	judge, _ := judged(t, func(_ int, messages []art.Message) (string, error) {
@@ -616,6 +634,33 @@ func TestScore_Cache(t *testing.T) {
 	score("a")
 	if calls.Load() != 6 {
 		t.Errorf("%d calls: damaged answers were believed", calls.Load())
+	}
+}
+
+// Judges of one name do not share answers when their models differ: in their defaults, or in their weights.
+func TestScore_CacheTellsModelsApart(t *testing.T) {
+	dir, calls := t.TempDir(), 0
+	reply := func(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Message, error) {
+		calls++
+		text, err := honest(calls, req.Messages)
+		return art.Assistant(text), err
+	}
+	cold := 0.0
+	for i, o := range []art.ModelOptions{
+		{}, {Project: "other"}, {Frozen: true}, {Frozen: true, Chat: art.ChatOptions{Temperature: &cold}},
+	} {
+		m := art.NewModel("judge", &o)
+		if err := m.Register(t.Context(), &arttest.Backend{Reply: reply}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second is cached
+			if _, err := ruler.Score(t.Context(), m, groupOf(0.2, 0.6), &ruler.Options{Cache: dir}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if calls != i+1 {
+			t.Errorf("%d calls after %d models", calls, i+1)
+		}
 	}
 }
 

@@ -21,9 +21,6 @@ const concurrency = 4
 
 // judge asks all judges for all votes.
 func (r *Ruler) judge(ctx context.Context, g *art.TrajectoryGroup) (*verdict, error) {
-	if slices.Contains(g.Trajectories, nil) {
-		g.Trajectories = slices.DeleteFunc(g.Trajectories, func(t *art.Trajectory) bool { return t == nil })
-	}
 	list, err := r.subjectsOf(g)
 	if err != nil {
 		return nil, &art.Error{Op: "judge", Err: errors.Join(art.ErrInvalid, err), Hint: "a message or a tool has no JSON"}

@@ -39,12 +39,19 @@ func RewardInterval(groups []*art.TrajectoryGroup) (mean, low, high float64) {
 	return GroupInterval(groups, func(t *art.Trajectory) float64 { return t.Reward })
 }
 
-// GroupInterval is [RewardInterval] of another value. Trajectories for which it is NaN are left out.
+// GroupInterval is [RewardInterval] of another value. Trajectories for which it is NaN are left out, and so are those
+// that are nil.
 func GroupInterval(groups []*art.TrajectoryGroup, value func(*art.Trajectory) float64) (mean, low, high float64) {
 	var means, all []float64
 	for _, g := range groups {
+		if g == nil {
+			continue
+		}
 		var own []float64
 		for _, t := range g.Trajectories {
+			if t == nil {
+				continue
+			}
 			if v := value(t); !math.IsNaN(v) {
 				own = append(own, v)
 			}

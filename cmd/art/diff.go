@@ -46,10 +46,10 @@ type differ struct {
 
 // difference are two replies to a scenario.
 type difference struct {
-	Scenario int     `json:"scenario"`
-	Prompt   string  `json:"prompt"`
-	Answer   *string `json:"answer,omitempty"`
-	Replies  [2]string
+	Scenario int       `json:"scenario"`
+	Prompt   string    `json:"prompt"`
+	Answer   *string   `json:"answer,omitempty"`
+	Replies  [2]string `json:"replies"`
 }
 
 func (d *differ) run(args []string, stdout, stderr io.Writer) error {

@@ -107,7 +107,7 @@ func truth(ok bool) float64 {
 	return 0
 }
 
-func (e *evaluator) run(args []string, stdout, stderr io.Writer) error {
+func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 	_, ok := checks[e.check]
 	byJudge := e.check == "judge"
 	switch {
@@ -124,12 +124,17 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	score, end, err := e.scorer() // before the model answers: what is wrong with a judge is told at once
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	groups, err := e.answers(args[0], list, stderr)
 	if err != nil {
 		return err
 	}
 	result := evaluation{Model: args[0], Check: e.check, Scenarios: len(list)}
-	if groups, err = e.scored(list, groups); err != nil {
+	if err := score(list, groups); err != nil {
 		return err
 	}
 	for _, g := range groups {

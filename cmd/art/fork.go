@@ -40,9 +40,9 @@ func fork(from, name string, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	ref := runs.ReferenceOf(r.Dir())
+	ref, name := runs.ReferenceOf(r.Dir()), strings.TrimPrefix(name, runPrefix)
 	ctx, root := context.Background(), filepath.Dir(filepath.Dir(filepath.Dir(r.Dir())))
-	if exists(filepath.Join(root, ref.Project, "models", name)) {
+	if exists(filepath.Join(root, ref.Project, "models", name, "model.json")) { // a fork that failed has none
 		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
 	}
 	backend, err := local.Open(ctx, &local.Options{Dir: root, Progress: stderr, Slots: 1, Context: 256})
@@ -54,7 +54,7 @@ func fork(from, name string, stdout, stderr io.Writer) (err error) {
 	opts := &art.ModelOptions{
 		Project: ref.Project, Base: about.Base, Seed: about.Seed, Fork: fmt.Sprintf("%s/%s@%d", ref.Project, ref.Name, step),
 	}
-	m := art.NewModel(strings.TrimPrefix(name, runPrefix), opts)
+	m := art.NewModel(name, opts)
 	if err := m.Register(ctx, backend); err != nil {
 		return err
 	}

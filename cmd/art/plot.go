@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/hosted"
+	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/rundir"
 )
@@ -21,9 +23,9 @@ func init() {
 		args:    "RUN...",
 		text: `
 Draws metrics of one or more runs over their steps as an SVG or PNG file. Metrics of split "train"
-are faint points with their trend; those of other splits are marked points. Where the trajectories
-of a reward are stored, it has an error band: its 95 % confidence interval by Student's t, with one
-value for each group.
+are faint points with their trend; those of other splits are marked points. A reward of such a split
+has an error band where its trajectories are stored: its 95 % confidence interval by Student's t,
+with one value for each group.
 
 With --bars each run is a bar: the metric at the step of RUN, or the newest before it.
 
@@ -36,7 +38,7 @@ rectangles of each micro-batch, with what sequences share, what is trained, and 
 			flags.StringVar(&p.metrics, "metric", "train/reward,val/reward", "`names` of metrics, with commas between them")
 			flags.StringVar(&p.out, "out", "plot.svg", "`file` to write, .svg or .png")
 			flags.StringVar(&p.title, "title", "", "`text` above the plot; default: the runs")
-			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics")
+			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics with their units")
 			flags.BoolVar(&p.percent, "percent", false, "draw values from 0 to 1 as percents")
 			flags.BoolVar(&p.drawBatch, "batch", false, "draw the micro-batches of the update from RUN@STEP")
 			flags.BoolVar(&p.bars, "bars", false, "draw bars that compare the runs")
@@ -61,7 +63,7 @@ func (p *plotter) run(args []string, stdout, _ io.Writer) error {
 	}
 	keys := strings.Split(p.metrics, ",")
 	if p.y == "" {
-		p.y = strings.Join(keys, ", ")
+		p.y = axis(keys)
 	}
 	if p.title == "" {
 		p.title = strings.Join(args, ", ")
@@ -82,6 +84,28 @@ func (p *plotter) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	return write(stdout, p.out+"\n")
+}
+
+// axis names metrics with their units, as far as docs/metrics.md has them.
+func axis(keys []string) string {
+	units := map[string]string{}
+	for _, list := range [][]art.MetricInfo{art.LogMetrics(), art.PipelineMetrics(), local.Metrics(), hosted.Metrics()} {
+		for _, m := range list {
+			units[m.Name] = m.Unit
+		}
+	}
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key
+		unit := units[strings.Replace(key, "/cum/", "/", 1)]
+		if _, name, ok := strings.Cut(key, "/"); ok && unit == "" {
+			unit = units["<split>/"+name]
+		}
+		if unit != "" {
+			names[i] += " (" + unit + ")"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // curves draws each metric of each run.

@@ -100,8 +100,12 @@ func aboutPart(r *rundir.Run) (map[string][]byte, error) {
 		return nil, err
 	}
 	info, _ := debug.ReadBuildInfo()
+	about := r.About()
+	if filepath.IsAbs(about.Base) { // a folder of this machine that may be neither in HOME nor in HERE
+		about.Base = "FOLDER/" + filepath.Base(about.Base)
+	}
 	content, err := json.MarshalIndent(map[string]any{
-		"run": r.About(), "steps": steps, "art": versionOf(info), "cores": runtime.NumCPU(),
+		"run": about, "steps": steps, "art": versionOf(info), "cores": runtime.NumCPU(),
 	}, "", "  ")
 	return map[string][]byte{"about.json": content}, err
 }

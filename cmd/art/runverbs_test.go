@@ -128,6 +128,7 @@ func TestShow(t *testing.T) {
 	}
 	wantFailure(t, "show player --split test", "the run has trajectories of train, val")
 	wantFailure(t, "show player --group 7", "has 2 groups")
+	wantFailure(t, "show player --step 99", "--step 99: split val has trajectories of steps")
 }
 
 // A legend has no folders, unless runs could be mistaken for each other.
@@ -170,6 +171,17 @@ func TestPlot(t *testing.T) {
 	wantFailure(t, "plot --batch player@0 player@1", "one RUN@STEP")
 	wantFailure(t, "plot player --metric val/none", "none of the runs has logged it")
 	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
+}
+
+func TestAxis(t *testing.T) {
+	for metrics, want := range map[string]string{
+		"val/reward": "val/reward", "time/cum/train_s": "time/cum/train_s (s)",
+		"val/duration,loss/policy": "val/duration (s), loss/policy", "own/thing": "own/thing",
+	} {
+		if got := axis(strings.Split(metrics, ",")); got != want {
+			t.Errorf("%s: %s, want %s", metrics, got, want)
+		}
+	}
 }
 
 // scenarioFile writes a file of scenarios.
@@ -258,7 +270,9 @@ func TestEval_Judge(t *testing.T) {
 		t.Errorf("status %d: %s %s", status, stdout, stderr)
 	}
 	wantFailure(t, "eval tiny "+file+" --check judge", "belong together")
-	wantFailure(t, "eval tiny "+file+" --check judge --judge j", "want MODEL@URL")
+	// What is wrong with the judge is told before a model is looked for.
+	wantFailure(t, "eval nosuch "+file+" --check judge --judge j", "want MODEL@URL")
+	wantFailure(t, "eval nosuch "+file+" --check judge --judge j@ftp://x", "BaseURL")
 }
 
 func TestChecks(t *testing.T) {
@@ -302,7 +316,12 @@ func TestSFT(t *testing.T) {
 	wantOutput(t, args, "step 1: 4 examples, loss ", "step 2: 2 examples, loss ", "taught is at step 2")
 	wantOutput(t, args, "nothing is left to train on")
 	wantOutput(t, args+" --epochs 2", "step 3: 4 examples", "taught is at step 4")
-	wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, `{"messages": 3}`), ":1: ", "messages is a number")
+	for text, want := range map[string]string{`{"messages": 3}`: "messages is a number", "": "there are no examples"} {
+		wantFailure(t, "sft --run other --context 64 "+scenarioFile(t, text), want)
+	}
+	if exists(filepath.Join(root, "default", "models", "other")) {
+		t.Error("files that are of no use left a run behind")
+	}
 }
 
 // stopAfter fails from the n-th write on.
@@ -438,6 +457,9 @@ func TestFork(t *testing.T) {
 	wantOutput(t, "fork player@best second", filepath.Join(root, "games", "models", "second"), `Fork: "games/player@0"`)
 	wantOutput(t, "runs", "games/second")
 	wantFailure(t, "fork player second", "exists already")
+	wantFailure(t, "fork player run:second", "exists already")
+	wantFailure(t, "fork player@99 third", "no checkpoint of step 99")
+	wantOutput(t, "fork player third", "third") // what has failed is not in the way
 	b, err := local.Open(t.Context(), &local.Options{Dir: root, Progress: io.Discard, Slots: 8, Context: 64})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/goart-dev/art"
@@ -93,7 +95,7 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := s.countSteps(ctx, args); err != nil {
+	if err := errors.Join(s.tryFiles(args), s.countSteps(ctx, args)); err != nil {
 		return err
 	}
 	backend, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: s.context})
@@ -118,6 +120,29 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 		return write(stdout, fmt.Sprintf("nothing is left to train on: %s is at step %d\n", dir, m.Step()))
 	}
 	return write(stdout, fmt.Sprintf("%s is at step %d\n", dir, m.Step()))
+}
+
+// tryFiles reads the first example of each file, so that files that are of no use leave no run behind. What can be read
+// only once, such as a pipe, is not tried.
+func (s *sftVerb) tryFiles(files []string) error {
+	found := false
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			found = true
+			continue
+		}
+		for _, err := range art.Stream[art.Example]([]string{file}, nil) {
+			if err != nil {
+				return err
+			}
+			found = true
+			break
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s: there are no examples", strings.Join(files, ", "))
+	}
+	return nil
 }
 
 // train makes a step of each batch that the run has not seen.

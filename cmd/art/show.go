@@ -33,7 +33,7 @@ terminal: tokens that were unlikely stand out. NO_COLOR turns colours off.
 		define: func(flags *flag.FlagSet) action {
 			var s shower
 			flags.StringVar(&s.split, "split", "", "`name` of the split; default: val, or what there is")
-			flags.IntVar(&s.step, "step", -1, "`number` of the step; default: that of RUN, or the newest before it")
+			flags.IntVar(&s.step, "step", -1, "`number` of the step; default: the newest up to that of RUN")
 			flags.IntVar(&s.group, "group", -1, "only the group with this `index`")
 			flags.StringVar(&s.sort, "sort", "", "worst or best: order by `reward`")
 			flags.IntVar(&s.limit, "limit", 10, "print at most `n` trajectories; 0: all")
@@ -68,10 +68,7 @@ func (s *shower) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.step < 0 {
-		s.step = step
-	}
-	if err := s.choose(r); err != nil {
+	if err := s.choose(r, step); err != nil {
 		return err
 	}
 	groups, err := r.ReadTrajectories(s.split, s.step)
@@ -95,8 +92,8 @@ func (s *shower) run(args []string, stdout, _ io.Writer) error {
 	return s.print(r, groups, stdout)
 }
 
-// choose fills in split and step.
-func (s *shower) choose(r *rundir.Run) error {
+// choose fills in the split, and the step, up to newest, unless it is given.
+func (s *shower) choose(r *rundir.Run, newest int) error {
 	stored, err := r.Trajectories()
 	if err != nil {
 		return err
@@ -119,9 +116,15 @@ func (s *shower) choose(r *rundir.Run) error {
 	if len(steps) == 0 {
 		return fmt.Errorf("--split %s: the run has trajectories of %s", s.split, strings.Join(splits, ", "))
 	}
-	at := sort.SearchInts(steps, s.step+1) - 1
+	if s.step >= 0 && !slices.Contains(steps, s.step) {
+		return fmt.Errorf("--step %d: split %s has trajectories of steps %v", s.step, s.split, steps)
+	}
+	if s.step >= 0 {
+		return nil
+	}
+	at := sort.SearchInts(steps, newest+1) - 1
 	if at < 0 {
-		return fmt.Errorf("no trajectories of split %s up to step %d; there are those of steps %v", s.split, s.step, steps)
+		return fmt.Errorf("no trajectories of split %s up to step %d; there are those of steps %v", s.split, newest, steps)
 	}
 	s.step = steps[at]
 	return nil

@@ -96,32 +96,31 @@ type task struct {
 }
 
 func (l *line) events() *art.Events {
-	gathers := &gathers{line: l}
+	gathers := &gathers{line: l, byID: map[uint64]*task{}}
 	return &art.Events{
 		GatherStart: gathers.start, RolloutEnd: gathers.progress, GatherEnd: gathers.end,
 		TrainStart: l.trainStart, OptimizerStep: l.optimizerStep, Commit: l.commit, TrainError: l.trainError,
 	}
 }
 
-// gathers keeps the tasks of gathers. Events do not name their gather, so the newest counts: gathers at the same time
-// share a line.
+// gathers keeps the tasks of gathers by their number.
 type gathers struct {
 	line *line
-	list []*task
+	byID map[uint64]*task
 }
 
 func (g *gathers) start(e art.GatherStart) {
 	g.line.mu.Lock()
 	defer g.line.mu.Unlock()
 	t := &task{title: "gather", start: g.line.now(), total: e.Scenarios * e.GroupSize}
-	g.list = append(g.list, t)
+	g.byID[e.Gather] = t
 	g.line.begin(t)
 }
 
 func (g *gathers) progress(e art.RolloutEnd) {
 	g.line.mu.Lock()
 	defer g.line.mu.Unlock()
-	if t := g.newest(e.Progress.Total); t != nil {
+	if t := g.byID[e.Gather]; t != nil {
 		t.done, t.what = e.Progress.Done, gathered(e.Progress, g.line.now().Sub(t.start))
 		g.line.draw(false)
 	}
@@ -130,31 +129,16 @@ func (g *gathers) progress(e art.RolloutEnd) {
 func (g *gathers) end(e art.GatherEnd) {
 	g.line.mu.Lock()
 	defer g.line.mu.Unlock()
-	t := g.newest(e.Progress.Total)
+	t := g.byID[e.Gather]
 	if t == nil {
 		return
 	}
-	for i := range g.list {
-		if g.list[i] == t {
-			g.list = append(g.list[:i], g.list[i+1:]...)
-			break
-		}
-	}
+	delete(g.byID, e.Gather)
 	t.done, t.what = e.Progress.Done, gathered(e.Progress, e.Duration)
 	if e.Err != nil {
 		t.what = append(t.what, "ended early")
 	}
 	g.line.end(t, e.Duration)
-}
-
-// newest returns the newest gather of that many rollouts.
-func (g *gathers) newest(total int) *task {
-	for i := len(g.list) - 1; i >= 0; i-- {
-		if g.list[i].total == total {
-			return g.list[i]
-		}
-	}
-	return nil
 }
 
 // gathered tells how a gather goes.

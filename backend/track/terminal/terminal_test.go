@@ -64,6 +64,24 @@ func TestNew_Live(t *testing.T) {
 	require.True(t, strings.HasSuffix(last, "\n"), "the last line is left as it is: %q", last)
 }
 
+// Gathers at the same time, of the same size, each have their own numbers.
+func TestNew_Overlapping(t *testing.T) {
+	var out bytes.Buffer
+	events := terminal.New(&terminal.Options{Output: &out, Live: new(true), Color: new(false), Now: clock()})
+	for gather := range uint64(2) {
+		events.GatherStart(art.GatherStart{Scenarios: 1, GroupSize: 4, Gather: gather})
+	}
+	ended := func(gather uint64, done int) art.RolloutEnd {
+		progress := art.GatherProgress{Done: done, Total: 4}
+		return art.RolloutEnd{RolloutStart: art.RolloutStart{Gather: gather}, Progress: progress}
+	}
+	events.RolloutEnd(ended(1, 3))
+	events.RolloutEnd(ended(0, 1))
+	events.GatherEnd(art.GatherEnd{Gather: 0, Progress: art.GatherProgress{Done: 4, Total: 4}})
+	text := out.String()
+	require.Contains(t, text[strings.LastIndex(text, "\n"):], "gather 3/4", "the other one goes on")
+}
+
 // A failed training, and a gather that ends early, say so.
 func TestNew_Failures(t *testing.T) {
 	var out bytes.Buffer
