@@ -12,6 +12,8 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // sized is a device whose programs say what they take, and which counts those that exist.
@@ -69,7 +71,7 @@ func requirePlusOne(t testing.TB, p *Programs, n int) {
 // TestPrograms_DropsOldest: as many are kept as there is room for, the last ones that were called; others are
 // finalized, and compiled again when they are called.
 func TestPrograms_DropsOldest(t *testing.T) {
-	d := &sized{Backend: newDevice(t), bytes: 10}
+	d := &sized{Backend: graphtest.CPU(t), bytes: 10}
 	p := NewPrograms(d, 35)
 	for _, n := range []int{1, 2, 3, 1, 4} { // 2 goes
 		requirePlusOne(t, p, n)
@@ -94,7 +96,7 @@ func TestPrograms_DropsOldest(t *testing.T) {
 
 // TestPrograms_LargestStays: a program for which there is no room is kept until the next one is called.
 func TestPrograms_LargestStays(t *testing.T) {
-	d := &sized{Backend: newDevice(t), bytes: 100}
+	d := &sized{Backend: graphtest.CPU(t), bytes: 100}
 	p := NewPrograms(d, 35)
 	for range 3 {
 		requirePlusOne(t, p, 1)
@@ -107,7 +109,7 @@ func TestPrograms_LargestStays(t *testing.T) {
 
 // TestPrograms_Concurrent: none is dropped while it runs, and one that several wait for is compiled once.
 func TestPrograms_Concurrent(t *testing.T) {
-	d := &sized{Backend: newDevice(t), bytes: 10}
+	d := &sized{Backend: graphtest.CPU(t), bytes: 10}
 	p := NewPrograms(d, 20)
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -147,7 +149,7 @@ func TestPrograms_Concurrent(t *testing.T) {
 
 // TestPrograms_Errors: what fails to compile is not kept, and the next call tries again.
 func TestPrograms_Errors(t *testing.T) {
-	p := NewPrograms(newDevice(t), 1<<20)
+	p := NewPrograms(graphtest.CPU(t), 1<<20)
 	x := tensors.FromFlatDataAndDimensions([]float32{1, 2}, 2)
 	broken := errors.New("broken")
 	_, err := p.Call("key", func([]*graph.Node) []*graph.Node { panic(broken) }, []any{x})
@@ -168,7 +170,7 @@ func TestProgramBytes(t *testing.T) {
 	const n = 1 << 18
 	compile := func(build func(x *graph.Node) *graph.Node) int64 {
 		x := tensors.FromFlatDataAndDimensions(make([]float32, n), n)
-		run, err := Compile(newDevice(t), func(in []*graph.Node) []*graph.Node {
+		run, err := Compile(graphtest.CPU(t), func(in []*graph.Node) []*graph.Node {
 			return []*graph.Node{build(in[0])}
 		}, []shapes.Shape{x.Shape()})
 		require.NoError(t, err)
