@@ -112,7 +112,8 @@ func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
 	if end.err != nil {
 		t.Logs = append(t.Logs, "the agent failed: "+end.err.Error())
 	}
-	t.Reward = score
+	// Only a solved task is rewarded: a credit for an answer alone is learned before tools are.
+	t.Reward = one(score == 1)
 	t.Metadata[agents.ScenarioKey], t.Metadata["task"] = s.ID, s.Task
 	for name, value := range map[string]float64{
 		"solved": one(score == 1), "completed": one(completed), "turns": float64(len(t.Samples())),

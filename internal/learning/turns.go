@@ -84,7 +84,7 @@ func guess(ctx context.Context, m *art.Model, hidden int, o *art.ChatOptions) (*
 func ToolUse() *Task {
 	return &Task{
 		Name: "tool", What: "call the right one of two tools (reward 0.7), then say its result (0.3)", Steps: 60, Every: 5,
-		Aim: AtLeast(0.9), Measure: "right calls, greedy, on held-out numbers", Context: 256, MaxTokens: 40,
+		Aim: AtLeast(0.9), Measure: "right calls, greedy, on held-out numbers", Context: 384, MaxTokens: 40,
 		Start: func() Agent {
 			var all []operation
 			for i := range 100 {
@@ -126,7 +126,7 @@ func (c *caller) Groups(ctx context.Context, m *art.Model, step int) ([]*art.Tra
 
 // Config implements Agent.
 func (c *caller) Config(int) *art.TrainConfig {
-	return &art.TrainConfig{LearningRate: 2e-3, MaxGradNorm: 1}
+	return &art.TrainConfig{LearningRate: 5e-4, MaxGradNorm: 1}
 }
 
 // Measure implements Agent.
@@ -139,9 +139,9 @@ func (c *caller) Measure(ctx context.Context, m *art.Model) (map[string]float64,
 // wanted returns the question, the name of the right tool, and its result.
 func (o operation) wanted() (text, tool string, result int) {
 	if o.plus {
-		return fmt.Sprintf("What is %d plus %d?", o.a, o.b), "add", o.a + o.b
+		return fmt.Sprintf("Add %d and %d.", o.a, o.b), "add", o.a + o.b
 	}
-	return fmt.Sprintf("What is %d times %d?", o.a, o.b), "multiply", o.a * o.b
+	return fmt.Sprintf("Multiply %d by %d.", o.a, o.b), "multiply", o.a * o.b
 }
 
 // play asks, and runs the tool that is called.
