@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -136,11 +136,8 @@ func (s *subject) alone() (unlock func(), err error) {
 	if s.lock == "" {
 		return func() {}, nil
 	}
-	file, err := os.Create(s.lock)
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = file.Close() }, syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	lock := flock.New(s.lock)
+	return func() { _ = lock.Unlock() }, lock.Lock()
 }
 
 // times runs f until the budget is spent, at least once and at most as often as runs says. A run in which a program was
