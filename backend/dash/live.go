@@ -123,6 +123,7 @@ func (l *live) lookSoon() {
 // serve is a stream of events.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	c := make(chan struct{}, 1)
+	c <- struct{}{} // before others can wake it: it has room for one
 	l.mu.Lock()
 	l.clients[c] = true
 	l.mu.Unlock()
@@ -135,7 +136,6 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	sent := map[string]string{}
-	c <- struct{}{}
 	pings := time.NewTicker(pingEvery)
 	defer pings.Stop()
 	for {
