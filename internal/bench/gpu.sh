@@ -7,8 +7,8 @@
 #
 # Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on. Parity comes first: where it fails, no
 # figure counts. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
-# the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the next ones still run. The exit status is then 1, and what failed is listed
-# below the table until the slice has passed.
+# the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the
+# next ones still run. The exit status is then 1, and what failed is listed below the table until the slice has passed.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
 #   PYTHON   python3; its packages are also searched for XLA's plug-in

@@ -62,7 +62,7 @@ type tableHead struct {
 	}
 }
 
-// Places of functions in the table.
+// Places of functions in the table, in the order of PJRT_Api in pjrt_c_api.h (major version 0).
 const (
 	errorDestroy     = 0
 	platformVersion  = 14
