@@ -51,7 +51,8 @@ func run() error {
 	flag.IntVar(&o.steps, "steps", 32, "tokens per call of decode")
 	flag.IntVar(&o.runs, "runs", 5, "runs after the first, which compiles")
 	flag.DurationVar(&o.budget, "budget", time.Minute, "time after which no further run begins")
-	flag.BoolVar(&o.recompute, "recompute", false, "train and grpo: keep only the inputs of layers, and compute them again")
+	flag.BoolVar(&o.recompute, "recompute", false,
+		"train and grpo: keep only the inputs of layers, and compute them again")
 	flag.StringVar(&o.lock, "lock", "", "a file: programs that are given the same one measure one after the other")
 	flag.Parse()
 	job := flag.Arg(0)
