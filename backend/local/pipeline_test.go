@@ -33,7 +33,7 @@ func TestPipeline(t *testing.T) {
 	dir := t.TempDir()
 	questions := slices.Repeat([]string{"yes or no", "2+2=", "equal", "hello", "no or yes", "1+1="}, 4)
 	opts := &art.PipelineOptions{
-		Steps: 6, Groups: 2, MaxStaleness: new(3), EvalEvery: 3, Train: &art.TrainConfig{LearningRate: 1e-3},
+		Steps: 6, Groups: 2, MaxStaleness: new(3), EvalEvery: 3, Train: &art.TrainConfig{LearningRate: 1e-4},
 		Gather: &art.GatherOptions{GroupSize: 4, Extra: 1, Concurrency: 8},
 	}
 	run := func(stopAt int) (b *Backend, m *art.Model) {
