@@ -22,7 +22,7 @@ import (
 
 const (
 	resumeSteps = 6
-	kills       = 8
+	kills       = 4
 	childDir    = "ART_TEST_TRAIN_IN" // set in the child of TestKill
 )
 

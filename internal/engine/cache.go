@@ -9,6 +9,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -45,20 +46,8 @@ func newCache(opts Options) (*cache, error) {
 
 // clear sets the cache to zero.
 func (k *cache) clear(layers int) error {
-	exec, err := NewExec(k.device, func(g *Graph) []*Node {
-		out := make([]*Node, 2*layers)
-		for i := range out {
-			out[i] = Zeros(g, shapeF32(k.dims[:]...))
-		}
-		return out
-	})
-	if err == nil {
-		defer exec.Finalize()
-		k.layers, err = exec.Call()
-	}
-	if err != nil {
-		k.broken = err
-		return fmt.Errorf("engine: cache: %w", err)
+	if k.layers, k.broken = graphx.ZeroTensors(k.device, shapeF32(k.dims[:]...), 2*layers); k.broken != nil {
+		return fmt.Errorf("engine: cache: %w", k.broken)
 	}
 	return nil
 }

@@ -2,12 +2,14 @@ package graphx
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/gobackend"
+	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
@@ -100,4 +102,23 @@ func TestUpload_SharedByExecutions(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestZeroTensors: also in memory that held other values before, with and without a device that has zeros of its own.
+func TestZeroTensors(t *testing.T) {
+	plain, err := gobackend.New("parallelism=-1")
+	require.NoError(t, err)
+	defer plain.Finalize()
+	ones := slices.Repeat([]float32{1}, 6)
+	for _, device := range []compute.Backend{graphtest.Device(t), plain} {
+		used, err := Upload(device, ones, 2, 3)
+		require.NoError(t, err)
+		require.NoError(t, used.FinalizeAll())
+		got, err := ZeroTensors(device, shapes.Make(dtypes.Float32, 2, 3), 2)
+		require.NoError(t, err)
+		require.Len(t, got, 2)
+		for _, x := range got {
+			require.Equal(t, make([]float32, 6), tensors.MustCopyFlatData[float32](x))
+		}
+	}
 }

@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 			build = append(build, "./"+p.name)
 		}
 	}
-	goTool(t, dir, append([]string{"build", "-o", bin + string(filepath.Separator)}, build...)...)
+	goTool(t, dir, append([]string{"build", "-ldflags=-s -w", "-o", bin + string(filepath.Separator)}, build...)...)
 	for _, p := range found {
 		want, ok := output(p.text)
 		if !ok {

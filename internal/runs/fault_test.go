@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,8 +108,9 @@ func makeNext(root string, f *fault) (*Run, error) {
 	return r, makeStep(r, r.Next())
 }
 
-// eachFault calls test for each change that making a step makes, each time in a new copy of each base: for every fifth
-// with -short.
+// eachFault calls test for each change that making a step makes, each time in a new copy of each base: for every third,
+// from a random one on, which the names of the subtests tell; for every fifth with -short, and for all of them with
+// ART_CI_FULL=1.
 func eachFault(t *testing.T, test func(t *testing.T, root string, at int)) {
 	for name, fill := range bases {
 		base := tempDir(t)
@@ -119,11 +121,14 @@ func eachFault(t *testing.T, test func(t *testing.T, root string, at int)) {
 		changes := probe.seen
 		require.NoError(t, r.Close())
 		require.Greater(t, changes, 20)
-		every := 1
-		if testing.Short() {
+		every := 3
+		switch {
+		case os.Getenv("ART_CI_FULL") != "":
+			every = 1
+		case testing.Short():
 			every = 5
 		}
-		for at := 0; at < changes; at += every {
+		for at := rand.IntN(every); at < changes; at += every {
 			t.Run(fmt.Sprintf("%s/%d", name, at), func(t *testing.T) { test(t, copyOf(t, base), at) })
 		}
 	}

@@ -144,7 +144,7 @@ func TestParse_InvertsTemplates(t *testing.T) {
 		before := []art.Message{art.User("Hi")}
 		prompt, err := template.Prompt(before, tools)
 		must(t, err)
-		for range 250 {
+		for range 100 {
 			m := c.message(rng)
 			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 			must(t, err)

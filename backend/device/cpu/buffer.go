@@ -70,10 +70,16 @@ func (d *Device) NewSharedBuffer(_ compute.DeviceNum, shape shapes.Shape) (compu
 	if err := supported(shape); err != nil {
 		return nil, nil, err
 	}
-	b := d.newBuffer(shape)
-	clear(memory.Bytes(b.mem.Base, b.mem.Size))
+	b := &Buffer{device: d, shape: shape, mem: d.env.Memory.Zeros(bytesOf(shape))}
 	flat, err := b.Data()
 	return b, flat, err
+}
+
+// Zeros returns a buffer of zeros. The system provides its memory when it is first touched, where it can: a KV cache
+// takes memory as it fills.
+func (d *Device) Zeros(shape shapes.Shape) (compute.Buffer, error) {
+	b, _, err := d.NewSharedBuffer(0, shape)
+	return b, err
 }
 
 // supported returns an error for a shape that the device cannot hold.

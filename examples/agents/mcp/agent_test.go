@@ -148,13 +148,13 @@ func TestGather_BadServers(t *testing.T) {
 		}
 		return synthetic.CallMessage("c1", call("poke", "how", r.Messages[1].Content))
 	}, false)
-	short := mcp.Options{CallTimeout: 3 * time.Second}
+	short := mcp.Options{CallTimeout: time.Second}
 	known := &mcp.Description{Tools: []art.Tool{{Name: "prod"}}}
 	for name, c := range map[string]struct {
 		agent *mcp.Agent
 		want  string
 	}{
-		"hang":    {&mcp.Agent{Server: mcp.InProcess("h", func() *sdk.Server { return odd("hang") }, &short)}, "no answer within 3s"},
+		"hang":    {&mcp.Agent{Server: mcp.InProcess("h", func() *sdk.Server { return odd("hang") }, &short)}, "no answer within 1s"},
 		"crash":   {&mcp.Agent{Server: command(t, "crash", mcp.Options{})}, "out of cheese"},
 		"changes": {&mcp.Agent{Server: mcp.InProcess("g", func() *sdk.Server { return odd("grow") }, nil)}, "changed its tools"},
 	} {

@@ -95,7 +95,7 @@ func TestGenerate_Turns(t *testing.T) {
 func TestStages_Size(t *testing.T) {
 	tok, template := trained(t)
 	t.Logf("vocabulary of %d", tok.VocabSize())
-	const n = 2000
+	const n = 800
 	for _, s := range stages {
 		sizes, long := make([]int, n), 0
 		for i, e := range draws(n, s.generate) {

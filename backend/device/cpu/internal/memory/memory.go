@@ -46,18 +46,40 @@ func (m *Pool) Alloc(size int) Span {
 	size = Round(size)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if list := m.free[size]; len(list) > 0 {
-		last := len(list) - 1
-		s := list[last]
-		list[last], m.free[size] = Span{}, list[:last]
-		m.held -= size
+	if s, ok := m.reuse(size); ok {
 		return s
 	}
 	return m.new(size)
 }
 
-// new allocates a span. Every so many bytes it collects garbage first: the collector of its own accord would wait until
-// there is as much garbage as there are weights.
+// Zeros returns memory of zeros. What was not used before is not written, so that the system provides its pages when
+// they are first touched.
+func (m *Pool) Zeros(size int) Span {
+	size = Round(size)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok := m.reuse(size); ok {
+		clear(Bytes(s.Base, s.Size))
+		return s
+	}
+	return m.new(size)
+}
+
+// reuse takes memory of a size that came back.
+func (m *Pool) reuse(size int) (Span, bool) {
+	list := m.free[size]
+	if len(list) == 0 {
+		return Span{}, false
+	}
+	last := len(list) - 1
+	s := list[last]
+	list[last], m.free[size] = Span{}, list[:last]
+	m.held -= size
+	return s, true
+}
+
+// new allocates a span of zeros. Every so many bytes it collects garbage first: the collector of its own accord would
+// wait until there is as much garbage as there are weights.
 func (m *Pool) new(size int) Span {
 	if m.fresh += size; m.fresh > collected {
 		m.fresh = 0
@@ -66,7 +88,7 @@ func (m *Pool) new(size int) Span {
 	return New(size)
 }
 
-// New allocates a span. A large one begins with a huge page, so that nearly all of it can be in such pages.
+// New allocates a span of zeros. A large one begins with a huge page, so that nearly all of it can be in such pages.
 func New(size int) Span { return Span{pages.New(size, size >= 4*pages.Huge), size} }
 
 // Release takes memory back.

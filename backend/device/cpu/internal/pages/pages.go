@@ -12,7 +12,7 @@ const (
 	Huge = 2 << 20
 )
 
-// New returns memory of so many bytes, which the garbage collector keeps alive through the pointer. If it is to be
+// New returns so many bytes of zeros, which the garbage collector keeps alive through the pointer. If it is to be
 // aligned, it begins with a huge page, and takes up to one more than its size.
 func New(size int, aligned bool) unsafe.Pointer {
 	align := Line

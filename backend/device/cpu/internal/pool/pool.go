@@ -19,6 +19,7 @@ const (
 	linger = 5 * time.Millisecond
 	looks  = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
 	pauses = 8  // rounds of the pause instruction between two looks
+	offers = 4  // to let another goroutine run, between two offers to let another process run
 )
 
 // Pool is a set of workers. Its methods may be called from several goroutines.
@@ -156,12 +157,17 @@ func (p *Pool) watch(seen uint64) bool {
 
 // spin looks for a while whether something happened, and reports whether it did.
 func spin(happened func() bool) bool {
-	for start := time.Now(); time.Since(start) < linger; runtime.Gosched() {
+	start := time.Now()
+	for n := 1; time.Since(start) < linger; n++ {
 		for range looks {
 			if happened() {
 				return true
 			}
 			pause(pauses)
+		}
+		runtime.Gosched()
+		if n%offers == 0 {
+			yield()
 		}
 	}
 	return false

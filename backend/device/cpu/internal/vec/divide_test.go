@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"os"
 	"slices"
 	"testing"
 
@@ -64,10 +65,14 @@ func TestDivide_Exponents(t *testing.T) {
 
 // TestDivide_HardCases tries all quotients of numbers of 24 bits that are closer than 4*2^-24 units of the last place
 // to the middle between two floats. With whole numbers A, B of 24 bits and N odd, of 25 bits, that are A*2^s = B*N + d,
-// where |d| <= 8, and s is 24 or, for A < B, 25. With -short it takes one B of 211.
+// where |d| <= 8, and s is 24 or, for A < B, 25. It takes one B of 7, with -short of 211, and all
+// of them with ART_CI_FULL=1.
 func TestDivide_HardCases(t *testing.T) {
-	step := uint32(1)
-	if testing.Short() {
+	step := uint32(7)
+	switch {
+	case os.Getenv("ART_CI_FULL") != "":
+		step = 1
+	case testing.Short():
 		step = 211
 	}
 	l, cases := best(), 0
