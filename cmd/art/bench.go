@@ -46,6 +46,9 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 			flags.DurationVar(&o.time, "time", 300*time.Millisecond, "`duration` of each measurement; default 300ms")
 			o.model.flags(flags)
 			return func(args []string, stdout, stderr io.Writer) error {
+				if err := benchFlags(flags, args); err != nil {
+					return err
+				}
 				switch {
 				case len(args) == 0:
 					return o.bench(stdout, newProgress(stderr))
@@ -58,6 +61,39 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 			}
 		},
 	}
+}
+
+// benchFlagsOf are the flags of each benchmark, beside json. "" is that of the device.
+var benchFlagsOf = map[string][]string{
+	"":        {"run", "time"},
+	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "shared"},
+	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared"},
+	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new"},
+	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "pairs",
+		"only-shared"},
+}
+
+// benchFlags refuses flags of another benchmark, which would do nothing.
+func benchFlags(flags *flag.FlagSet, args []string) error {
+	kind := ""
+	if len(args) > 0 {
+		kind = args[0]
+	}
+	known, ok := benchFlagsOf[kind]
+	if !ok {
+		return nil // the usage is wrong
+	}
+	var other []string
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "json" && !slices.Contains(known, f.Name) {
+			other = append(other, "--"+f.Name)
+		}
+	})
+	if len(other) == 0 {
+		return nil
+	}
+	return badUsage("%s: not of bench %s, which takes --json, --%s", strings.Join(other, ", "), kind,
+		strings.Join(known, ", --"))
 }
 
 // benchOptions are the flags of bench.

@@ -92,6 +92,7 @@ func TestBench_Model(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"},
+		{"--prompt", "64", "train"}, {"--group-size", "2", "decode", "tiny"}, {"--agents", "3"}, // they would do nothing
 	} {
 		if status, _, _ := command(append([]string{"bench"}, args...)...); status != 2 {
 			t.Errorf("%v: status %d", args, status)

@@ -30,6 +30,7 @@ func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	flags.IntVar(&b.Rank, "rank", 8, "train: `rank` of the adapter")
 	flags.BoolVar(&b.Recompute, "recompute", false, "train: compute layers again for their gradient")
 	flags.IntVar(&b.Runs, "pairs", 3, "train: `number` of pairs of steps")
+	flags.BoolVar(&b.OnlyShared, "only-shared", false, "train: do not measure sequences one by one")
 }
 
 // bench measures steps with shared prompts, and with each sequence alone.
@@ -52,9 +53,12 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 		}{inspectPlatform(os.DirFS("/")), r})
 	}
 	head := fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n", r.Name, r.Tokens, "", "step", "computed", "tokens/s")
+	work := fmt.Sprintf("intermediate results took %s\n", sizeText(r.WorkBytes))
+	if b.OnlyShared {
+		return write(stdout, head+side("shared", r.Shared)+work)
+	}
 	ratio := fmt.Sprintf("shared prompts are %.2f times as fast, %.2f in processor time, of %.2f\n",
 		r.Speedup, r.CPUSpeedup, r.Ideal)
-	work := fmt.Sprintf("intermediate results took %s\n", sizeText(r.WorkBytes))
 	return write(stdout, head+side("shared", r.Shared)+side("alone", r.Alone)+ratio+work)
 }
 

@@ -52,6 +52,16 @@ type Config struct {
 	Runs   int    // pairs of measurements, after one that does not count
 	// Recompute computes layers again for their gradient, in both ways.
 	Recompute bool
+	// OnlyShared leaves out sequences one by one.
+	OnlyShared bool
+}
+
+// ways are the two kinds of steps: sequences alone or not.
+func (c Config) ways() []bool {
+	if c.OnlyShared {
+		return []bool{false}
+	}
+	return []bool{false, true}
 }
 
 // Side is one way to compute a step.
@@ -68,7 +78,7 @@ type Result struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"` // of all sequences
 	Shared Side   `json:"shared"`
-	Alone  Side   `json:"alone"`
+	Alone  Side   `json:"alone"` // empty with OnlyShared
 	// Speedup is the median ratio of a pair of runs, alone over shared, and CPUSpeedup that of their processor time, which
 	// other programs disturb less. Ideal is that of the tokens: those of all sequences over those that differ.
 	Speedup    float64 `json:"speedup"`
@@ -102,7 +112,7 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	}
 	batch := c.batch(shape.VocabSize)
 	sides := map[bool]*trainer.Trainer{}
-	for _, alone := range []bool{false, true} {
+	for _, alone := range c.ways() {
 		sides[alone] = trainer.New(trainer.AdapterTarget(&shape, params, adapter),
 			trainer.Options{Device: device, Alone: alone, Recompute: c.Recompute})
 	}
@@ -133,7 +143,7 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 	r.Ideal = float64(r.Tokens) / float64(c.Groups*(c.Prompt+c.Size*c.Answer))
 	var ratios, cpuRatios []float64
 	for run := range c.Runs + 1 {
-		for _, alone := range []bool{false, true} {
+		for _, alone := range c.ways() {
 			side := &r.Shared
 			if alone {
 				side = &r.Alone
@@ -149,21 +159,28 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 				side.Computed = computed
 			}
 		}
-		if run > 0 {
+		if run > 0 && !c.OnlyShared {
 			ratios = append(ratios, r.Alone.Seconds[run-1]/r.Shared.Seconds[run-1])
 			if cpu := r.Shared.CPU[run-1]; cpu > 0 {
 				cpuRatios = append(cpuRatios, r.Alone.CPU[run-1]/cpu)
 			}
 		}
 	}
-	for _, side := range []*Side{&r.Shared, &r.Alone} {
-		side.Median = median(side.Seconds)
-		side.Rate = float64(r.Tokens) / side.Median
+	r.Shared.sum(r.Tokens)
+	if !c.OnlyShared {
+		r.Alone.sum(r.Tokens)
+		r.Speedup = median(ratios)
 	}
-	if r.Speedup = median(ratios); len(cpuRatios) > 0 {
+	if len(cpuRatios) > 0 {
 		r.CPUSpeedup = median(cpuRatios)
 	}
 	return r, nil
+}
+
+// sum fills in the median and the rate.
+func (s *Side) sum(tokens int) {
+	s.Median = median(s.Seconds)
+	s.Rate = float64(tokens) / s.Median
 }
 
 func median(list []float64) float64 {
