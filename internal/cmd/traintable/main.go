@@ -4,8 +4,8 @@
 //	go build -o /tmp/art ./cmd/art
 //	go run ./internal/cmd/traintable -art /tmp/art -out docs/images
 //
-// Half of a sequence is the prompt that the answers of its group share. Each measurement is a process of its own, so that
-// its memory is its own too: art bench train --only-shared.
+// Half of a sequence is the prompt that the answers of its group share. Each measurement is a process of its own, so
+// that its memory is its own too: art bench train --only-shared.
 package main
 
 import (
