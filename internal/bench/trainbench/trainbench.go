@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/machine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -71,6 +73,8 @@ type Side struct {
 	Median   float64   `json:"median"`   // of Seconds
 	Computed int       `json:"computed"` // tokens of a step, padding included
 	Rate     float64   `json:"tokens_per_s"`
+	// Recompute is set where layers were computed again for their gradient: on request, or for want of memory.
+	Recompute bool `json:"recompute"`
 }
 
 // Result is what was measured.
@@ -115,6 +119,9 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	for _, alone := range c.ways() {
 		sides[alone] = trainer.New(trainer.AdapterTarget(&shape, params, adapter),
 			trainer.Options{Device: device, Alone: alone, Recompute: c.Recompute})
+		if err := c.fit(sides[alone]); err != nil {
+			return nil, err
+		}
 	}
 	state := trainer.AdapterState(adapter)
 	r, err := c.alternate(func(alone bool) (int, error) {
@@ -131,7 +138,24 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 		return nil, err
 	}
 	r.WorkBytes = graphx.HeldBytes(device)
+	r.Shared.Recompute = sides[false].Sizes().Recompute
+	if t := sides[true]; t != nil {
+		r.Alone.Recompute = t.Sizes().Recompute
+	}
 	return r, nil
+}
+
+// fit chooses sizes for the free memory, as backend/local does.
+func (c Config) fit(t *trainer.Trainer) error {
+	free, known := machine.Free(os.DirFS("/"))
+	if !known {
+		return nil
+	}
+	if takes, ok := t.Fit(c.Prompt+c.Answer, 0.9*float64(free)); !ok {
+		return fmt.Errorf("trainbench: a sequence of %d tokens takes %.1f GB, and %.1f are free", c.Prompt+c.Answer, takes/1e9,
+			float64(free)/1e9)
+	}
+	return nil
 }
 
 // alternate runs steps of both kinds in turn.

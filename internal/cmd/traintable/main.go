@@ -5,7 +5,8 @@
 //	go run ./internal/cmd/traintable -art /tmp/art -out docs/images
 //
 // Half of a sequence is the prompt that the answers of its group share. Each measurement is a process of its own, so
-// that its memory is its own too: art bench train --only-shared.
+// that its memory is its own too: art bench train --only-shared. A star marks steps that computed layers again for
+// their gradient, because their results would not have fit.
 package main
 
 import (
@@ -79,6 +80,7 @@ type cell struct {
 	rate         float64 // tokens of all sequences a second
 	computed     int     // tokens that a step computes
 	bytes        int64   // the most that the process had in memory, weights included
+	again        bool    // layers were computed again, for want of memory
 }
 
 // run measures, small steps first.
@@ -118,7 +120,8 @@ func (s *sweep) measure(length, size int) (cell, error) {
 		return cell{}, err
 	}
 	t := result.Train.Shared
-	return cell{length: length, size: size, rate: t.Rate, computed: t.Computed, bytes: peak(command.ProcessState)}, nil
+	return cell{length: length, size: size, rate: t.Rate, computed: t.Computed, bytes: peak(command.ProcessState),
+		again: t.Recompute}, nil
 }
 
 // write prints the table: a row for each length, a column for each size.
@@ -143,7 +146,11 @@ func (s *sweep) write(w io.Writer, cells []cell) error {
 func entry(cells []cell, length, size int) string {
 	for _, c := range cells {
 		if c.length == length && c.size == size {
-			return fmt.Sprintf("%.0f, %.1f GB", c.rate, float64(c.bytes)/1e9)
+			text := fmt.Sprintf("%.0f, %.1f GB", c.rate, float64(c.bytes)/1e9)
+			if c.again {
+				text += " *"
+			}
+			return text
 		}
 	}
 	return ""
