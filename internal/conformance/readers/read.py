@@ -1,6 +1,6 @@
 """Reads a run directory with DuckDB and pandas, as docs/runs.md shows, and prints what it finds as JSON.
 
-    python3 -m venv VENV && VENV/bin/pip install duckdb==1.4.2 pandas==2.3.3 pyarrow==22.0.0
+    python3 -m venv VENV && VENV/bin/pip install duckdb==2.0.1 pandas==3.1.1 pyarrow==26.0.1
     ART_READERS_PYTHON=VENV/bin/python go test ./internal/runs -run TestReaders
 """
 
@@ -26,7 +26,7 @@ by_step = duckdb.sql(f"""
 tokens = duckdb.sql(f"""
     SELECT sum(len(message.sample.ids)) FROM (
         SELECT unnest(messages) AS message FROM read_parquet('{files}'))
-""").fetchone()[0]
+""").fetchall()[0][0]
 
 history = pandas.read_json(f"{run}/history.jsonl", lines=True)
 frame = pandas.concat(
