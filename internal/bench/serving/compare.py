@@ -96,8 +96,9 @@ def run(o, command):
 
 
 def art_bench(o, kind, requests, prompt, tokens, shared=False):
-    command = [o.art, "bench", kind, o.gguf, "--json", "--requests", requests, "--prompt", prompt, "--tokens", tokens]
-    return json.loads(run(o, [*command, "--repeat", "1", *(["--shared"] if shared else [])]))["results"][0]
+    command = [o.art, "bench", kind, o.gguf, "--json", "--requests", requests, "--prompt", prompt, "--repeat", "1"]
+    command += ["--tokens", tokens] if kind == "decode" else []
+    return json.loads(run(o, [*command, *(["--shared"] if shared else [])]))["results"][0]
 
 
 def batched_bench(o, requests, prompt, tokens, shared=False):
