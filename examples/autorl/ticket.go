@@ -88,12 +88,12 @@ func gradeTicket(input, reply string) (float64, string) {
 		named = 0.4
 	}
 	return total(
-		part{"a line for the product", 0.15, when(hasProduct)},
-		part{"a line for the urgency", 0.15, when(hasUrgency)},
-		part{"the name of the product alone", 0.25, named},
-		part{"high or low", 0.1, when(gotUrgency == "high" || gotUrgency == "low")},
-		part{"the urgency that the complaint has", 0.2, when(gotUrgency == urgency)},
-		part{"an end after two lines", 0.15, min(1, 2/float64(len(lines))) * when(hasProduct || hasUrgency)},
+		part{"a line for the product", 0.1, when(hasProduct)},
+		part{"a line for the urgency", 0.1, when(hasUrgency)},
+		part{"the name of the product alone", 0.2, named},
+		part{"high or low", 0.05, when(gotUrgency == "high" || gotUrgency == "low")},
+		part{"the urgency that the complaint has", 0.3, when(gotUrgency == urgency)},
+		part{"an end after two lines", 0.25, when(hasProduct && hasUrgency && len(lines) == 2)},
 	)
 }
 
