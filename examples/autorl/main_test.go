@@ -232,7 +232,8 @@ func TestGains(t *testing.T) {
 // A step of the built-in model, and the second process finds the run finished and compares the same replies.
 func TestRun(t *testing.T) {
 	s := defaults(t)
-	s.steps, s.batch, s.group, s.inputs, s.held, s.tokens = 1, 1, 4, 2, 4, 12
+	require.ErrorContains(t, s.run(t.Context(), io.Discard), "-model is missing")
+	s.base, s.steps, s.batch, s.group, s.inputs, s.held, s.tokens = "tiny", 1, 1, 4, 2, 4, 12
 	var first, second strings.Builder
 	require.NoError(t, s.run(t.Context(), &first))
 	require.NoError(t, s.run(t.Context(), &second))
