@@ -12,8 +12,8 @@
 //
 // The judge alone gives the rewards. What came of it is measured by the rule, which training never sees: the share of
 // held-out inputs that the base model and the trained model answer as asked, both greedily, and the difference with its
-// confidence interval. The model must be able to follow an example, as SmolLM2-135M-Instruct is; the built-in one is not.
-// Stop it at any time: run again, and it continues at the last step.
+// confidence interval. The model must be able to follow an example, as SmolLM2-135M-Instruct is, and as the built-in
+// one is not. Stop it at any time: run again, and it continues at the last step.
 package main
 
 import (
