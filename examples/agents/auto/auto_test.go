@@ -24,6 +24,8 @@ type stage struct {
 	calls map[string]int
 	// writes is what the writer answers to its n-th request for inputs; nil: eight good ones.
 	writes func(n int) string
+	// see is called for each request. May be nil.
+	see func(m *art.Model, r *art.ChatRequest)
 }
 
 func (s *stage) reply(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
@@ -31,6 +33,9 @@ func (s *stage) reply(ctx context.Context, m *art.Model, r *art.ChatRequest) (ar
 	s.mu.Lock()
 	n := s.calls[m.Name()]
 	s.calls[m.Name()]++
+	if s.see != nil {
+		s.see(m, r)
+	}
 	s.mu.Unlock()
 	switch m.Name() {
 	case "writer":
@@ -146,6 +151,30 @@ func TestRun(t *testing.T) {
 	p.Task = "Something else."
 	if _, err := p.Run(t.Context()); err == nil {
 		t.Error("a plan for another task is taken")
+	}
+}
+
+// Examples stand before each input, of the model and of the base model, and on the page.
+func TestRun_Examples(t *testing.T) {
+	s := &stage{}
+	p := s.project(t, t.TempDir())
+	p.Steps, p.Examples = 1, []auto.Example{{Input: "a shown input", Reply: "a shown reply"}}
+	seen := map[string]int{}
+	s.see = func(m *art.Model, r *art.ChatRequest) {
+		if len(r.Messages) == 4 && r.Messages[1].Content == "a shown input" && r.Messages[2].Content == "a shown reply" &&
+			r.Messages[2].Role == art.RoleAssistant {
+			seen[m.Name()]++
+		}
+	}
+	if _, err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seen["model"] != s.calls["model"] || seen["base"] != s.calls["base"] || seen["base"] == 0 {
+		t.Errorf("%v of %v requests have the example", seen, s.calls)
+	}
+	page, err := os.ReadFile(p.Page())
+	if err != nil || !strings.Contains(string(page), "a shown reply") {
+		t.Errorf("the page has no example; %v", err)
 	}
 }
 

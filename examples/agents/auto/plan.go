@@ -25,6 +25,8 @@ type Plan struct {
 	Rubric string  `json:"rubric"`
 	Train  []Input `json:"train"`
 	Held   []Input `json:"held"`
+	// Examples are those of the project.
+	Examples []Example `json:"examples,omitempty"`
 	// Spread is that of all inputs.
 	Spread float64 `json:"spread"`
 }
@@ -43,7 +45,7 @@ func (p *Project) plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan = &Plan{Task: p.Task, System: p.System, Rubric: p.Rubric, Spread: spread(inputs)}
+	plan = &Plan{Task: p.Task, System: p.System, Rubric: p.Rubric, Examples: p.Examples, Spread: spread(inputs)}
 	if plan.Spread < p.MinSpread {
 		return nil, &art.Error{Op: "auto", Err: fmt.Errorf("%w: their spread is %.2f, want %.2f", ErrAlike, plan.Spread,
 			p.MinSpread), Hint: "describe what differs between inputs, take a stronger writer, or lower MinSpread; " +

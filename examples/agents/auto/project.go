@@ -37,6 +37,9 @@ type Project struct {
 	MinSpread float64
 	// System and Rubric replace those of the writer.
 	System, Rubric string
+	// Examples are shown before each input, to the model and to the base model alike: for small models, which follow no
+	// instruction without. None by default.
+	Examples []Example
 
 	// Steps, Batch and Group are of the training. Default 40 steps of 2 inputs, each answered 4 times.
 	Steps, Batch, Group int
@@ -62,6 +65,12 @@ type Project struct {
 type Input struct {
 	ID   string `json:"id"`
 	Text string `json:"input"`
+}
+
+// Example is an input with the reply that is wanted.
+type Example struct {
+	Input string `json:"input"`
+	Reply string `json:"reply"`
 }
 
 // Run writes the plan unless there is one, trains, compares, and writes the page. What an earlier process did is not
@@ -114,7 +123,12 @@ func (plan *Plan) rollout(
 	m *art.Model, opts *art.ChatOptions,
 ) func(context.Context, Input) (*art.Trajectory, error) {
 	return func(ctx context.Context, in Input) (*art.Trajectory, error) {
-		t := art.NewTrajectory(art.System(plan.System), art.User(in.Text))
+		t := art.NewTrajectory(art.System(plan.System))
+		for _, e := range plan.Examples {
+			t.Add(art.User(e.Input))
+			t.Add(art.Assistant(e.Reply))
+		}
+		t.Add(art.User(in.Text))
 		t.Metadata[agents.ScenarioKey] = in.ID
 		_, err := m.Chat(ctx, t, opts)
 		return t, err
