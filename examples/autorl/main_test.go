@@ -187,24 +187,22 @@ func TestStandIn_Refuses(t *testing.T) {
 // rule, and the judge sees it through its noise.
 func TestTrain_Scripted(t *testing.T) {
 	for _, task := range []*task{&ticket, &grammar} {
-		for seed := range uint64(3) {
-			s := defaults(t)
-			s.task, s.seed, s.steps = task.name, seed+1, 1
-			b := &arttest.Backend{Reply: func(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
-				input := r.Messages[len(r.Messages)-1].Content
-				if m.Step() == 1 || r.Settings.Temperature > 0 && art.Rand(ctx).IntN(2) == 0 {
-					return art.Assistant(perfect(task, input)), nil
-				}
-				return art.Assistant("I see."), nil
-			}}
-			s.tokens = 500 // the backend's tokens are runes
-			gains, err := s.train(t.Context(), task, b, io.Discard)
-			require.NoError(t, err)
-			require.Len(t, gains, len(task.rules))
-			for _, g := range gains {
-				require.Equal(t, 150, g.Better, "%v", g)
-				require.Equal(t, 150, g.N(), "%v", g)
+		s := defaults(t)
+		s.task, s.steps = task.name, 1
+		b := &arttest.Backend{Reply: func(ctx context.Context, m *art.Model, r *art.ChatRequest) (art.Message, error) {
+			input := r.Messages[len(r.Messages)-1].Content
+			if m.Step() == 1 || r.Settings.Temperature > 0 && art.Rand(ctx).IntN(2) == 0 {
+				return art.Assistant(perfect(task, input)), nil
 			}
+			return art.Assistant("I see."), nil
+		}}
+		s.tokens = 500 // the backend's tokens are runes
+		gains, err := s.train(t.Context(), task, b, io.Discard)
+		require.NoError(t, err)
+		require.Len(t, gains, len(task.rules))
+		for _, g := range gains {
+			require.Equal(t, 150, g.Better, "%v", g)
+			require.Equal(t, 150, g.N(), "%v", g)
 		}
 	}
 }

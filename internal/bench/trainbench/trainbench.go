@@ -152,8 +152,8 @@ func (c Config) fit(t *trainer.Trainer) error {
 		return nil
 	}
 	if takes, ok := t.Fit(c.Prompt+c.Answer, 0.9*float64(free)); !ok {
-		return fmt.Errorf("trainbench: a sequence of %d tokens takes %.1f GB, and %.1f are free", c.Prompt+c.Answer, takes/1e9,
-			float64(free)/1e9)
+		return fmt.Errorf("trainbench: a sequence of %d tokens takes %.1f GB, and %.1f are free", c.Prompt+c.Answer,
+			takes/1e9, float64(free)/1e9)
 	}
 	return nil
 }
