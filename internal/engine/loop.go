@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 
@@ -136,7 +135,6 @@ func (l *loop) run(r schedule.Round) {
 	if l.damaged = l.damaged[:0]; err != nil {
 		l.lost()
 	}
-	runtime.Gosched() // on one core readers would otherwise see the tokens of many rounds at once
 }
 
 // compute runs a graph of one step, and samples on the host.
