@@ -92,8 +92,8 @@ func benchFlags(flags *flag.FlagSet, args []string) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return badUsage("%s: not of bench %s, which takes --json, --%s", strings.Join(other, ", "), kind,
-		strings.Join(known, ", --"))
+	return badUsage("%s: not a flag of %s, which takes --json, --%s", strings.Join(other, ", "),
+		strings.TrimSpace("bench "+kind), strings.Join(known, ", --"))
 }
 
 // benchOptions are the flags of bench.

@@ -20,6 +20,20 @@ type Gain struct {
 // N is the number of scenarios that were compared.
 func (g Gain) N() int { return g.Both + g.Better + g.Worse + g.Neither }
 
+// Add counts a scenario: whether the old model and the new one solve it.
+func (g *Gain) Add(before, after bool) {
+	switch {
+	case before && after:
+		g.Both++
+	case after:
+		g.Better++
+	case before:
+		g.Worse++
+	default:
+		g.Neither++
+	}
+}
+
 // Shares are those of the scenarios that the old and the new model solve; NaN without scenarios.
 func (g Gain) Shares() (before, after float64) {
 	n := float64(g.N())
@@ -79,16 +93,7 @@ func (t *Training[S]) Gain(ctx context.Context, before *art.Model, scenarios []S
 func gain(old, now []*art.Trajectory, scenarios int) (g Gain) {
 	m := matches(now, old)
 	for _, pair := range m.Matches {
-		switch before, after := pair.Control.Metrics["solved"] == 1, pair.Model.Metrics["solved"] == 1; {
-		case before && after:
-			g.Both++
-		case after:
-			g.Better++
-		case before:
-			g.Worse++
-		default:
-			g.Neither++
-		}
+		g.Add(pair.Control.Metrics["solved"] == 1, pair.Model.Metrics["solved"] == 1)
 	}
 	g.Failed = scenarios - len(m.Matches)
 	return g

@@ -47,16 +47,7 @@ func (t *task) gains(r *auto.Result) []agents.Gain {
 	for i, rule := range t.rules {
 		g := &gains[i]
 		for _, s := range r.Samples {
-			switch before, after := rule.holds(s.Input, s.Base), rule.holds(s.Input, s.Model); {
-			case before && after:
-				g.Both++
-			case after:
-				g.Better++
-			case before:
-				g.Worse++
-			default:
-				g.Neither++
-			}
+			g.Add(rule.holds(s.Input, s.Base), rule.holds(s.Input, s.Model))
 		}
 		g.Failed = len(r.Plan.Held) - len(r.Samples)
 	}

@@ -78,7 +78,6 @@ type sweep struct {
 type cell struct {
 	length, size int
 	rate         float64 // tokens of all sequences a second
-	computed     int     // tokens that a step computes
 	bytes        int64   // the most that the process had in memory, weights included
 	again        bool    // layers were computed again, for want of memory
 }
@@ -120,7 +119,7 @@ func (s *sweep) measure(length, size int) (cell, error) {
 		return cell{}, err
 	}
 	t := result.Train.Shared
-	return cell{length: length, size: size, rate: t.Rate, computed: t.Computed, bytes: peak(command.ProcessState),
+	return cell{length: length, size: size, rate: t.Rate, bytes: peak(command.ProcessState),
 		again: t.Recompute}, nil
 }
 
