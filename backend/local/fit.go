@@ -29,7 +29,7 @@ func (b *Backend) fit(op string, e *entry, sequences []grpo.Sequence) error {
 	}
 	if now := t.Sizes(); now != before {
 		b.opts.Logger.Info("memory of the training", "op", op, "bytes", int64(takes), "recompute", now.Recompute,
-			"micro_tokens", now.MicroTokens, "workers", now.Workers)
+			"micro_tokens", now.MicroTokens, "narrow", now.Narrow, "workers", now.Workers)
 	}
 	return nil
 }

@@ -133,7 +133,8 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	s := sizing{
 		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
-		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute},
+		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute,
+			Narrow: want.MicroTokens > 0},
 	}
 	p, ok := s.choose(m.room(s.weights))
 	if !ok { // garbage may still be counted as used

@@ -123,7 +123,7 @@ func TestPlan_Training(t *testing.T) {
 	require.Equal(t, estimate(trainer.Sizes{Workers: 2, Recompute: true}), again.demand.training)
 	require.Less(t, again.demand.training, plain.demand.training/2)
 	more := plan(64*gib, Options{Recompute: true, MicroTokens: 8192})
-	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true}), more.demand.training)
+	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true, Narrow: true}), more.demand.training)
 	require.Greater(t, more.demand.training, again.demand.training)
 
 	short := plan(24*gib, Options{})
@@ -314,6 +314,7 @@ func TestTrain_Fits(t *testing.T) {
 		t.Logf("%d MiB: %+v", c.free>>20, sizes)
 		require.Equal(t, c.recompute, sizes.Recompute)
 		require.Equal(t, c.lowered, sizes.MicroTokens < 4096)
+		require.Equal(t, c.lowered, sizes.Narrow)
 		if plenty == nil {
 			plenty = e.state
 		}
@@ -324,6 +325,30 @@ func TestTrain_Fits(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, replayed.Equal)
 	}
+}
+
+// TestReplay_Narrow: a step whose long prompts were not shared replays without sharing them, also where there is room.
+func TestReplay_Narrow(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir)
+	b.opts.MicroTokens = 64
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	var list []*art.Trajectory
+	for _, answer := range []string{"yes", "no", "maybe", "hello"} {
+		list = append(list, art.NewTrajectory(art.User(strings.Repeat("hello ", 80)), art.Assistant(answer)))
+	}
+	_, err := m.TrainSFT(t.Context(), list, nil)
+	require.NoError(t, err)
+	b.opts.MicroTokens = 0
+	run := b.models[m].run.Dir()
+	replayed, err := b.Replay(t.Context(), run, 0)
+	require.NoError(t, err)
+	require.True(t, replayed.Equal)
+	packed, err := b.Packed(t.Context(), run, 0)
+	require.NoError(t, err)
+	require.Len(t, packed, 1)
+	require.Len(t, packed[0], len(list), "each alone")
 }
 
 // longTrajectories are 16 exchanges of different lengths.

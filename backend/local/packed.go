@@ -18,7 +18,7 @@ func (b *Backend) Packed(ctx context.Context, dir string, step int) ([][]*grpo.M
 		return nil, err
 	}
 	opts := b.trainerOptions()
-	opts.MicroTokens = s.record.MicroTokens
+	opts.MicroTokens, opts.Narrow = s.record.MicroTokens, s.record.Narrow
 	batch, run := b.recorded(s, step)
 	return trainer.New(s.entry.policy.target(s.entry.base), opts).Packed(batch, run)
 }

@@ -144,7 +144,7 @@ func (b *Backend) replay(
 	ctx context.Context, e *entry, record *updateRecord, groups []*art.TrajectoryGroup, u policyUpdate,
 ) (*trainer.State, error) {
 	opts := b.trainerOptions()
-	opts.MicroTokens = record.MicroTokens
+	opts.MicroTokens, opts.Narrow = record.MicroTokens, record.Narrow
 	e.trainer = trainer.New(e.policy.target(e.base), opts)
 	if cfg := record.SFT; cfg != nil {
 		var trajectories []*art.Trajectory

@@ -120,7 +120,7 @@ func (e *entry) learner(b *Backend) *trainer.Trainer {
 func (b *Backend) trainerOptions() trainer.Options {
 	return trainer.Options{
 		Device: b.device, FewShapes: graphx.ProfileOf(b.device).SlowCompile, MicroTokens: b.opts.MicroTokens,
-		Recompute: b.opts.Recompute, Pause: b.pause(),
+		Narrow: b.opts.MicroTokens > 0, Recompute: b.opts.Recompute, Pause: b.pause(),
 	}
 }
 
@@ -128,7 +128,8 @@ func (b *Backend) trainerOptions() trainer.Options {
 func (e *entry) record(m *art.Model, update runs.Update, r updateRecord) *updateRecord {
 	r.Groups, r.Context, r.ToolFormat = len(update.Groups), e.base.engine.Context(), m.Options().ToolFormat
 	if e.trainer != nil {
-		r.MicroTokens = e.trainer.Sizes().MicroTokens
+		s := e.trainer.Sizes()
+		r.MicroTokens, r.Narrow = s.MicroTokens, s.Narrow
 	}
 	return &r
 }

@@ -9,7 +9,7 @@ import "github.com/goart-dev/art/model"
 // length tokens of a micro-batch:
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
-//	work    = max(Workers · pass(n), pass(3 · MicroTokens))             the latter of tokens that are shared
+//	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
 //
 // Attention scores grow with the square of the length, and dominate for long sequences. Where they are soft-capped they
@@ -50,8 +50,8 @@ type estimate struct {
 // work is that of the micro-batches that are computed at once.
 func (e estimate) work(s Sizes, length int) float64 {
 	most := float64(s.Workers) * e.pass(s, fullLayout(length, s.MicroTokens).Tokens(), length)
-	if l, ok := sharedLayout(length, s.MicroTokens); ok && e.shares {
-		most = max(most, e.pass(s, max(l.Tokens(), sharedPieces*s.MicroTokens), length))
+	if l, ok := sharedLayout(length, s); ok && e.shares {
+		most = max(most, e.pass(s, max(l.Tokens(), s.shared(length)), length))
 	}
 	return most
 }

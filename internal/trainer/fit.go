@@ -12,11 +12,24 @@ type Sizes struct {
 	Workers     int // micro-batches at once
 	MicroTokens int // see Options
 	Recompute   bool
+	// Narrow bounds a micro-batch with shared tokens by MicroTokens alone, see [Sizes.shared].
+	Narrow bool
+}
+
+// shared is how many tokens a micro-batch may have whose sequences, of up to so many tokens, share some of them. It is
+// computed alone, where others are computed several at once: so it may have three times MicroTokens, and, unless Narrow,
+// twice a sequence. With three times MicroTokens alone, a group of a large model with a long prompt would not share it.
+func (s Sizes) shared(length int) int {
+	most := sharedPieces * s.MicroTokens
+	if !s.Narrow {
+		most = max(most, sharedLengths*padLength(length))
+	}
+	return most
 }
 
 // sizes are those of options where memory is plenty.
 func (o Options) sizes(c *model.Config) Sizes {
-	s := Sizes{o.Workers, o.MicroTokens, o.Recompute}
+	s := Sizes{Workers: o.Workers, MicroTokens: o.MicroTokens, Recompute: o.Recompute, Narrow: o.Narrow}
 	if s.Workers <= 0 {
 		s.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -32,9 +45,9 @@ func (t *Trainer) Sizes() Sizes { return t.sizes }
 // Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens,
 // and returns what they take by [EstimateMemory], without the programs that are there already: those of the options, if
 // they fit; else fewer programs are kept, then fewer micro-batches computed at once, then layers computed again. None
-// of it changes a bit of a result. Where that is not enough, MicroTokens are halved unless the options have them, down
-// to one sequence in a micro-batch: sums of gradients are then added in another order. ok is false when nothing fits;
-// the smallest sizes are then chosen.
+// of it changes a bit of a result. Where that is not enough, and the options do not have MicroTokens, micro-batches are Narrow, and then
+// MicroTokens are halved, down to one sequence in a micro-batch: sums of gradients are then added in another order. ok is
+// false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
 	if t.opts.FewShapes {
@@ -77,7 +90,13 @@ func (t *Trainer) smaller(length int) iter.Seq[Sizes] {
 			s.Workers = 1
 			more = more && yield(s)
 		}
-		for more && t.opts.MicroTokens <= 0 && sharedPieces*s.MicroTokens > padLength(length) {
+		if t.opts.MicroTokens > 0 {
+			return
+		}
+		if s.Narrow = true; more && t.shares() {
+			more = yield(s)
+		}
+		for more && sharedPieces*s.MicroTokens > padLength(length) {
 			s.MicroTokens /= 2
 			more = yield(s)
 		}

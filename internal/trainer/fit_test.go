@@ -60,6 +60,27 @@ func TestFit_Order(t *testing.T) {
 	require.Equal(t, Sizes{Workers: 1, MicroTokens: 1024, Recompute: true}, tr.Sizes(), "what the options have stays")
 }
 
+// TestFit_Narrow: where sequences are longer than micro-batches usually are, long prompts are no longer shared before
+// micro-batches get smaller.
+func TestFit_Narrow(t *testing.T) {
+	c := smallQwen()
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	tr := New(AdapterTarget(c, params(c), layout), Options{Workers: 1, Recompute: true})
+	wide, ok := tr.Fit(8192, 1e12)
+	require.True(t, ok)
+	want := tr.Sizes()
+	require.False(t, want.Narrow)
+	takes := wide
+	for !tr.Sizes().Narrow {
+		takes, ok = tr.Fit(8192, takes-1)
+		require.True(t, ok)
+	}
+	want.Narrow = true
+	require.Equal(t, want, tr.Sizes())
+	require.Less(t, takes, 0.7*wide)
+}
+
 // TestEstimate_BoundsRecomputed: the estimate is what the compiled graph takes, or more, with layers computed again
 // too.
 func TestEstimate_BoundsRecomputed(t *testing.T) {

@@ -95,7 +95,7 @@ func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64
 	if most *= int64(t.sizes.Workers); err != nil {
 		return 0, err
 	}
-	if l, ok := sharedLayout(length, t.sizes.MicroTokens); ok && t.shares() {
+	if l, ok := sharedLayout(length, t.sizes); ok && t.shares() {
 		alone, err := work(l)
 		if err != nil {
 			return 0, err
@@ -130,8 +130,8 @@ func params(c *model.Config) *model.Params {
 
 // sharedLayout is that of a large micro-batch of sequences of a length that share half of it. There is none where two
 // of them have more tokens than it may have.
-func sharedLayout(length, microTokens int) (l grpo.Layout, ok bool) {
-	rows, half := LargestGroup(length, microTokens), padLength((length+1)/2)
+func sharedLayout(length int, s Sizes) (l grpo.Layout, ok bool) {
+	rows, half := s.LargestGroup(length), padLength((length+1)/2)
 	if rows < 2 {
 		return grpo.Layout{}, false
 	}
@@ -143,9 +143,9 @@ func sharedLayout(length, microTokens int) (l grpo.Layout, ok bool) {
 
 // LargestGroup is the number of sequences of a length that are computed at once if they share their first half; below 2
 // none are.
-func LargestGroup(length, microTokens int) int {
+func (s Sizes) LargestGroup(length int) int {
 	half := padLength((length + 1) / 2)
-	most := (sharedPieces*microTokens - half) / half
+	most := (s.shared(length) - half) / half
 	n := max(0, most)
 	for padRows(n) > most {
 		n--

@@ -20,9 +20,10 @@ const (
 	worthSharing = 0.2
 	// worthCutting is the least part of the tokens of branches that a second rectangle must save.
 	worthCutting = 0.1
-	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have. It is computed alone, where
-	// others are computed several at once.
-	sharedPieces = 3
+	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have, and sharedLengths how many times
+	// the length of its longest sequence: see [Sizes.shared].
+	sharedPieces  = 3
+	sharedLengths = 2
 )
 
 // inputs are the ids that the model reads of a sequence.
@@ -87,11 +88,11 @@ func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, othe
 
 // fits reports whether a micro-batch may have these clusters.
 func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool {
-	n := 0
+	n, length := 0, 0
 	for _, c := range clusters {
-		n += len(c)
+		n, length = n+len(c), max(length, longest(part, c))
 	}
-	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= sharedPieces*t.sizes.MicroTokens
+	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= t.sizes.shared(length)
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.

@@ -47,7 +47,7 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 				require.LessOrEqual(t, len(m.sequences), most)
 			}
 			if len(m.sequences) > 1 {
-				require.LessOrEqual(t, m.Layout.Tokens(), max(sharedPieces*tr.sizes.MicroTokens, m.Length))
+				require.LessOrEqual(t, m.Layout.Tokens(), max(tr.sizes.shared(longest(batch, m.sequences)), m.Length))
 			}
 			if m.Branches[0].Rows > 0 {
 				saved++
@@ -66,6 +66,27 @@ func TestShared_Group(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, micro, 1)
 	require.Equal(t, 384+8*128, micro[0].Layout.Tokens())
+}
+
+// TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at most
+// twice the tokens of its longest sequence.
+func TestShared_LongPrompt(t *testing.T) {
+	tr := New(smallTarget, Options{MicroTokens: 256})
+	tokens := func(batch []grpo.Sequence) (n int) {
+		micro, err := tr.microBatches(batch, 0)
+		require.NoError(t, err)
+		for _, m := range micro {
+			n += m.Layout.Tokens()
+		}
+		return n
+	}
+	chats := group(rand.New(rand.NewPCG(seed, 1)), 8, 1024, 128, 1000)
+	answers := group(rand.New(rand.NewPCG(seed, 2)), 2, 1024, 1024, 1000)
+	require.Equal(t, 1024+8*128, tokens(chats))
+	require.Equal(t, 1024+2*1024, tokens(answers))
+	tr.sizes.Narrow = true
+	require.Equal(t, 8*(1024+128), tokens(chats))
+	require.Equal(t, 2*(1024+1024), tokens(answers))
 }
 
 // TestShared_Turns: a conversation that is stored turn by turn, each with all before it, is computed as one path.

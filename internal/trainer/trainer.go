@@ -34,6 +34,8 @@ type Options struct {
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.
 	MicroTokens int
+	// Narrow is that of [Sizes].
+	Narrow bool
 	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one. What sequences
 	// have in common is then computed for each.
 	FewShapes bool

@@ -200,7 +200,7 @@ func ids(vocabulary int, seed uint64) []int32 {
 // their first half and fill a micro-batch together. Their tokens are all trained on.
 func batch(vocabulary int) []grpo.Sequence {
 	rows, half := *workers*max(1, *micro / *length), *length/2
-	group := trainer.LargestGroup(*length, *micro)
+	group := trainer.Sizes{MicroTokens: *micro}.LargestGroup(*length)
 	shared := group > max(1, *workers)
 	if shared {
 		rows = group
