@@ -69,11 +69,12 @@ type Options struct {
 	// takes a fraction of the memory, and a third more time; no bit of a step depends on it. Default: where a training
 	// does not fit into free memory otherwise.
 	Recompute bool
-	// MicroTokens bounds the tokens that a training computes at once, padding included; a single sequence may have more,
-	// and those that share what they begin with three times as many. By default these may also have twice the tokens of the
-	// longest of them, so that long prompts are shared. The gradients of micro-batches are added up, in an order of which the last bits of a step depend. Default: 256 to
-	// 4096, by the sizes of the model, or fewer where even layers that are computed again do not fit into free memory. It
-	// is logged and recorded when it is lowered, so that a step can be replayed.
+	// MicroTokens bounds the tokens that a training computes at once, padding included; a single sequence may have
+	// more, and those that share what they begin with three times as many. By default these may also have twice the
+	// tokens of the longest of them, so that long prompts are shared. The gradients of micro-batches are added up, in
+	// an order of which the last bits of a step depend. Default: 256 to 4096, by the sizes of the model, or fewer where
+	// even layers that are computed again do not fit into free memory. It is logged and recorded when it is lowered, so
+	// that a step can be replayed.
 	MicroTokens int
 	// Losses are policy losses beside the built-in ones. [art.TrainConfig].Loss chooses one by the key of its spec, and
 	// its metrics are stored with those of a step. Options of the built-in ones, such as Epsilon, it has itself.

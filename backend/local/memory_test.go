@@ -123,7 +123,8 @@ func TestPlan_Training(t *testing.T) {
 	require.Equal(t, estimate(trainer.Sizes{Workers: 2, Recompute: true}), again.demand.training)
 	require.Less(t, again.demand.training, plain.demand.training/2)
 	more := plan(64*gib, Options{Recompute: true, MicroTokens: 8192})
-	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true, Narrow: true}), more.demand.training)
+	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true, Narrow: true}),
+		more.demand.training)
 	require.Greater(t, more.demand.training, again.demand.training)
 
 	short := plan(24*gib, Options{})

@@ -17,8 +17,9 @@ type Sizes struct {
 }
 
 // shared is how many tokens a micro-batch may have whose sequences, of up to so many tokens, share some of them. It is
-// computed alone, where others are computed several at once: so it may have three times MicroTokens, and, unless Narrow,
-// twice a sequence. With three times MicroTokens alone, a group of a large model with a long prompt would not share it.
+// computed alone, where others are computed several at once: so it may have three times MicroTokens, and, unless
+// Narrow, twice a sequence. With three times MicroTokens alone, a group of a large model with a long prompt would not
+// share it.
 func (s Sizes) shared(length int) int {
 	most := sharedPieces * s.MicroTokens
 	if !s.Narrow {
@@ -45,9 +46,9 @@ func (t *Trainer) Sizes() Sizes { return t.sizes }
 // Fit chooses sizes with which the next calls take no more than so many bytes, for sequences of up to length tokens,
 // and returns what they take by [EstimateMemory], without the programs that are there already: those of the options, if
 // they fit; else fewer programs are kept, then fewer micro-batches computed at once, then layers computed again. None
-// of it changes a bit of a result. Where that is not enough, and the options do not have MicroTokens, micro-batches are Narrow, and then
-// MicroTokens are halved, down to one sequence in a micro-batch: sums of gradients are then added in another order. ok is
-// false when nothing fits; the smallest sizes are then chosen.
+// of it changes a bit of a result. Where that is not enough, and the options do not have MicroTokens, micro-batches are
+// Narrow, and then MicroTokens are halved, down to one sequence in a micro-batch: sums of gradients are then added in
+// another order. ok is false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
 	if t.opts.FewShapes {

@@ -20,8 +20,8 @@ const (
 	worthSharing = 0.2
 	// worthCutting is the least part of the tokens of branches that a second rectangle must save.
 	worthCutting = 0.1
-	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have, and sharedLengths how many times
-	// the length of its longest sequence: see [Sizes.shared].
+	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have, and sharedLengths how many
+	// times the length of its longest sequence: see [Sizes.shared].
 	sharedPieces  = 3
 	sharedLengths = 2
 )

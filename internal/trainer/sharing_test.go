@@ -68,8 +68,8 @@ func TestShared_Group(t *testing.T) {
 	require.Equal(t, 384+8*128, micro[0].Layout.Tokens())
 }
 
-// TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at most
-// twice the tokens of its longest sequence.
+// TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at
+// most twice the tokens of its longest sequence.
 func TestShared_LongPrompt(t *testing.T) {
 	tr := New(smallTarget, Options{MicroTokens: 256})
 	tokens := func(batch []grpo.Sequence) (n int) {
