@@ -225,7 +225,8 @@ func (d *disturbed) run(servers, clients int) {
 	}
 }
 
-// badNetwork hands requests on. Some answers are lost, some requests arrive twice or late, so that others overtake them.
+// badNetwork hands requests on. With chaos some answers are lost, and some requests arrive twice or late, so that
+// others overtake them.
 func (d *disturbed) badNetwork(chaos bool) http.Handler {
 	var mu sync.Mutex
 	chance := func(n int) int {
@@ -307,8 +308,8 @@ func trained(t *testing.T, seed uint64, chaos bool, servers, clients int) (adapt
 }
 
 // TestKill trains on a network that loses, delays, repeats and reorders requests, and kills the server and the client
-// at random moments when -kills says how often. The adapter and the rewards of each step are those of a run that nobody disturbed: no step is
-// lost, and none applied twice.
+// at random moments when -kills says how often. The adapter and the rewards of each step are those of a run that nobody
+// disturbed: no step is lost, and none applied twice.
 //
 //	go test ./backend/tinker -run Kill -kills 50
 func TestKill(t *testing.T) {
