@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,7 +139,7 @@ func (s *settings) project(ctx context.Context, t *task, backend art.Backend, ou
 		Inputs: s.inputs, Held: s.held, Steps: s.steps, Batch: s.batch, Group: s.group, Every: max(1, s.steps),
 		MaxTokens: cmp.Or(s.tokens, t.tokens), Seed: s.seed, ConfigOf: s.config,
 		Events: terminal.New(&terminal.Options{Quiet: true}),
-		Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withoutTime})),
+		Logger: agents.Logger(out),
 	}
 	if err := errors.Join(p.Model.Register(ctx, backend), p.Base.Register(ctx, backend)); err != nil {
 		return nil, err
@@ -153,14 +152,6 @@ func (s *settings) project(ctx context.Context, t *task, backend art.Backend, ou
 // config is how a step is trained: two updates, without weight decay.
 func (s *settings) config(int) *art.TrainConfig {
 	return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
-}
-
-// withoutTime leaves out the time of a line.
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return a
 }
 
 // report prints the gains by the rules, what the judge says, and a sample.

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -115,16 +114,8 @@ func (s *settings) training(m *models, out io.Writer) *agents.Training[trip] {
 		},
 		Chat:   art.ChatOptions{MaxTokens: &s.tokens},
 		Events: terminal.New(&terminal.Options{Quiet: true}),
-		Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withoutTime})),
+		Logger: agents.Logger(out),
 	}
-}
-
-// withoutTime leaves out the time of a line.
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return a
 }
 
 // distill has the teacher show how, in the first step of a run.

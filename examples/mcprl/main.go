@@ -20,7 +20,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -151,7 +150,7 @@ func run(ctx context.Context, s *settings) (err error) {
 
 // newTraining puts the training together from the flags.
 func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[mcp.Scenario], error) {
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	logger := agents.Logger(os.Stdout)
 	server, domain, err := s.open()
 	if err != nil {
 		return nil, err
@@ -181,14 +180,6 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 		agent.Check = domain.Checker(s.seed)
 	}
 	return t, s.judges(ctx, t, m, logger)
-}
-
-// withoutTime leaves out the time of a line.
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return a
 }
 
 // open returns the server, and its domain when it is one of ours: orders in this process, calendar as a command.
