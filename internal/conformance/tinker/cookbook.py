@@ -1,18 +1,24 @@
-"""Runs recipes of tinker-cookbook against `art serve --train`, by hand: python cookbook.py ART [RATE STEPS THRESHOLD]
+"""Runs recipes of tinker-cookbook against `art serve --train`, by hand.
+
+    python cookbook.py ART [MODEL [RATE STEPS [THRESHOLD]]]
 
     python3 -m venv VENV && VENV/bin/pip install -r internal/conformance/tinker/requirements-cookbook.txt
     go build -o art ./cmd/art
-    VENV/bin/python internal/conformance/tinker/cookbook.py ./art                       # the pilot run
-    VENV/bin/python internal/conformance/tinker/cookbook.py ./art 0.001 20 0.3          # what it has shown
+    python3 internal/bench/realmodels/fetch.py models smollm2
+    VENV/bin/python internal/conformance/tinker/cookbook.py ./art models/SmolLM2-135M-Instruct.Q4_1.gguf
+    VENV/bin/python internal/conformance/tinker/cookbook.py ./art                        # the built-in model
+    VENV/bin/python internal/conformance/tinker/cookbook.py ./art MODEL 0.001 20         # a pilot run of another model
+    VENV/bin/python internal/conformance/tinker/cookbook.py ./art MODEL 0.001 20 0.3     # what it has shown
 
-The recipes are unmodified. They run in a folder that has the tokenizer of the built-in model under the name of a model
-that the cookbook knows, and rows under the names of the data sets, so that nothing is fetched. sl_loop and rl_loop make
-two steps in small batches. rl_loop is stopped after a saved state and resumed. math_rl generates its arithmetic; without
-three further arguments it is a pilot run, which prints the reward of each step: the learning rate, the number of steps
-and the threshold are chosen by it, and then given. The mean of the last three rewards must exceed the threshold.
+MODEL is a folder or a GGUF file, with ChatML's tokens. The recipes are unmodified. They run in a folder that has the
+tokenizer of the model under the name of one that the cookbook knows, and rows under the names of the data sets, so that
+nothing is fetched. sl_loop and rl_loop make two steps in small batches. rl_loop is stopped after a saved state and
+resumed. math_rl generates its arithmetic. Its learning rate, number of steps and threshold are chosen by a pilot run,
+which prints the reward of each step. The mean of the last three rewards must exceed the threshold and the mean of the
+first three. CHOSEN has them for SmolLM2-135M. The built-in model cannot add, so that its reward does not rise.
 
-It needs torch, whose wheel is large, and is not part of CI. Where tml-renderers cannot be installed, which these recipes
-do without: install the cookbook with --no-deps, and what is missing by name.
+It needs torch, whose wheel is large, and is not part of CI. Where tml-renderers cannot be installed, which these
+recipes do without: install the cookbook with --no-deps, and what is missing by name.
 """
 
 import json
@@ -23,9 +29,12 @@ import subprocess
 import sys
 import tempfile
 
-MODEL = "Qwen/Qwen3-4B-Instruct-2507"  # its renderer, qwen3_instruct, has the tokens of the built-in model
-TINY = pathlib.Path(__file__).parents[3] / "model" / "tiny"
-PILOT = (1e-3, 30)  # learning rate and steps of the pilot run
+MODEL = "Qwen/Qwen3-4B-Instruct-2507"  # its renderer, qwen3_instruct, has the tokens of ChatML
+PILOT = (1e-3, 30)  # learning rate and steps of a pilot run
+
+# Learning rate, steps and threshold of math_rl, from a pilot run of a model. The reward is 1 for the right sum, and 0.1
+# less for a reply that does not end: SmolLM2-135M has -0.07 at the start, and learns to end.
+CHOSEN = {"SmolLM2-135M-Instruct.Q4_1.gguf": (3e-4, 8, -0.02)}
 
 
 def write_rows(folder, name, rows, header=""):
@@ -38,11 +47,14 @@ def write_rows(folder, name, rows, header=""):
         (path / "README.md").write_text(f"---\n{header}---\n")
 
 
-def prepare(folder):
+def prepare(folder, art, model):
     """Lays out what the recipes load by name."""
+    exported = folder / "exported"
+    subprocess.run([art, "export", "--dtype", "bfloat16", model, exported], check=True)
     (folder / MODEL).mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(TINY / name, folder / MODEL / name)
+        shutil.move(exported / name, folder / MODEL / name)
+    shutil.rmtree(exported)
     write_rows(folder, "HuggingFaceH4/no_robots", [
         {"messages": [{"role": "user", "content": f"Say {n}."}, {"role": "assistant", "content": str(n)}]}
         for n in range(16)])
@@ -60,10 +72,10 @@ def prepare(folder):
 class Server:
     """art serve in the folder, which ends with this process."""
 
-    def __init__(self, art, folder):
+    def __init__(self, art, folder, model):
         key = "tml-key-of-the-cookbook"
         self.process = subprocess.Popen(
-            [art, "serve", "--child", "--train", f"{MODEL}=tiny", "--addr", "127.0.0.1:0"],
+            [art, "serve", "--child", "--train", f"{MODEL}={model}", "--addr", "127.0.0.1:0"],
             cwd=folder, env={**os.environ, "ART_KEY": key}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url = json.loads(self.process.stdout.readline())["url"]
         self.environment = {
@@ -100,19 +112,22 @@ def rewards(rows):
     return found
 
 
-def main(art, *chosen):
+def main(art, model="tiny", *chosen):
+    art = os.path.abspath(art)
+    if model != "tiny":
+        model = os.path.abspath(model)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        prepare(folder)
-        server = Server(os.path.abspath(art), folder)
+        prepare(folder, art, model)
+        server = Server(art, folder, model)
         try:
-            check(server, folder, *chosen)
+            check(server, folder, *(chosen or CHOSEN.get(os.path.basename(model), PILOT)))
         finally:
             server.close()
 
 
-def check(server, folder, rate=None, steps=None, threshold=None):
-    """Runs the recipes."""
+def check(server, folder, rate, steps, threshold=None):
+    """Runs the recipes. Without a threshold math_rl is a pilot run."""
     supervised = server.run("sl_loop", "sl", max_steps=2, batch_size=4, max_length=128, lora_rank=4)
     assert len(supervised) == 2, supervised
     print("sl_loop passed")
@@ -124,13 +139,12 @@ def check(server, folder, rate=None, steps=None, threshold=None):
     assert [r["step"] for r in first] == [0, 1], first
     assert [r["step"] for r in resumed][2:] == [1, 2], resumed
     print("rl_loop passed, and was resumed")
-    chosen = PILOT if rate is None else (float(rate), int(steps))
     rows = server.run(
         "math_rl.train", "arithmetic", env="arithmetic", group_size=4, groups_per_batch=16, max_tokens=5, lora_rank=8,
-        loss_fn="importance_sampling", learning_rate=chosen[0], max_steps=chosen[1], eval_every=0, save_every=10)
+        loss_fn="importance_sampling", learning_rate=rate, max_steps=steps, eval_every=0, save_every=10)
     curve = rewards(rows)
     print("rewards", [round(x, 3) for x in curve])
-    assert len(curve) == chosen[1], rows
+    assert len(curve) == int(steps), rows
     if threshold is None:
         print("this was the pilot run: choose RATE, STEPS and THRESHOLD by it")
         return
