@@ -1,7 +1,8 @@
 """Kills the server of a client again and again: python kill.py ART KILLS
 
-ART is the binary of cmd/art. A client trains the built-in model with the Tinker SDK, once undisturbed and once while the
-server is killed at random moments and started again. Both must see the same logprobs and samples, to the last bit.
+ART is the binary of cmd/art. A client trains the built-in model with the Tinker SDK, once undisturbed, and again while
+the server is killed at random moments and started again, until that was done KILLS times. All trainings must see the
+same logprobs and samples, to the last bit.
 """
 
 import os
@@ -60,20 +61,14 @@ def train():
     return seen
 
 
-def main(art, kills):
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(art, folder)
-        want = train()
-        server.kill()
-    seed = int(time.time())
-    print("seed", seed)
-    moments = random.Random(seed)
+def disturbed(art, moments, kills):
+    """Trains while the server is killed at most so many times, and returns what is seen and how often it was."""
     with tempfile.TemporaryDirectory() as folder:
         server, done, killed = Server(art, folder), threading.Event(), 0
 
         def disturb():
             nonlocal killed
-            while killed < int(kills) and not done.wait(moments.uniform(0.1, 2.0)):
+            while killed < kills and not done.wait(moments.uniform(0.1, 2.0)):
                 server.kill()
                 killed += 1
                 server.start()
@@ -84,8 +79,23 @@ def main(art, kills):
         done.set()
         thread.join()
         server.kill()
-    assert got == want, (got, want)
-    print(f"killed {killed} times; {len(got)} results are equal")
+    return got, killed
+
+
+def main(art, kills):
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(art, folder)
+        want = train()
+        server.kill()
+    seed = int(time.time())
+    print("seed", seed)
+    moments = random.Random(seed)
+    trainings, left = 0, int(kills)
+    while left > 0:
+        got, killed = disturbed(art, moments, left)
+        assert got == want, (got, want)
+        trainings, left = trainings + 1, left - killed
+    print(f"killed {kills} times in {trainings} trainings; {len(want)} results of each are equal")
 
 
 if __name__ == "__main__":
