@@ -112,7 +112,7 @@ func YesNoMaybe() *Task {
 // ReverseWord spells words backwards: letters apart, so that each is a token.
 func ReverseWord() *Task {
 	return &Task{
-		Name: "reverse", What: "spell a word of three letters backwards; reward by letter", Steps: 150, Every: 10,
+		Name: "reverse", What: "spell a word of three letters backwards; reward by letter", Steps: 50, Every: 10,
 		Aim: AtLeast(0.8), Measure: "letters in the right place, greedy, on held-out words", Context: 96, MaxTokens: 12,
 		Rank: 32,
 		Start: func() Agent {
