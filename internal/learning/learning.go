@@ -169,7 +169,8 @@ func measure(
 	ctx context.Context, task *Task, agent Agent, m *art.Model, steps int, report func(*Task, Point),
 ) error {
 	_, shows := agent.(Shower)
-	if m.Step()%task.Every != 0 && m.Step() < steps && !(shows && m.Step() == 1) {
+	due := m.Step()%task.Every == 0 || m.Step() >= steps || shows && m.Step() == 1
+	if !due {
 		return nil
 	}
 	rows, err := m.Backend().(art.CheckpointKeeper).History(ctx, m)

@@ -75,6 +75,58 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// Each sum is shown with its answer, as often with any other number that is near it.
+func TestShow_Addition(t *testing.T) {
+	a := Addition().Start().(*questions)
+	answers := map[string][]string{}
+	for _, q := range a.shown {
+		answers[q.text] = append(answers[q.text], q.answer)
+	}
+	if len(a.known) != 100 || len(answers) != 100 {
+		t.Errorf("%d sums, %d are shown", len(a.known), len(answers))
+	}
+	for _, q := range a.known {
+		sum, err := strconv.Atoi(q.answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := answers[q.text]
+		if want := min(sum, maxError) + 1 + maxError; len(all) != want || !slices.Contains(all, q.answer) {
+			t.Errorf("%s%d is shown as %q, want %d answers", q.text, sum, all, want)
+		}
+	}
+}
+
+// The games that are shown keep to the hints: each guess is in the range that they leave.
+func TestShow_Guess(t *testing.T) {
+	games, _ := guesser{}.Show()
+	found := 0
+	for _, g := range games {
+		low, high, last := 1, guessRange, 0
+		for _, m := range g.Messages {
+			switch m.Content {
+			case "higher":
+				low = last + 1
+			case "lower":
+				high = last - 1
+			}
+			if m.Role != art.RoleAssistant {
+				continue
+			}
+			var err error
+			if last, err = strconv.Atoi(m.Content); err != nil || last < low || last > high {
+				t.Fatalf("%q where %d to %d are left", m.Content, low, high)
+			}
+		}
+		if g.Messages[len(g.Messages)-1].Role == art.RoleAssistant {
+			found++
+		}
+	}
+	if share := float64(found) / float64(len(games)); share < 0.5 || share > 0.9 {
+		t.Errorf("%.2f of the games find the number: it is no player that moves by chance", share)
+	}
+}
+
 // TestYesNoMaybe: the quickest of the tasks reaches its aim. A finished run is read again, and not measured again.
 func TestYesNoMaybe(t *testing.T) {
 	if testing.Short() {

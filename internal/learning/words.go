@@ -22,8 +22,9 @@ type questions struct {
 	// entropy is the bonus for it.
 	entropy float64
 	reward  func(q question, reply string) (reward, value float64)
-	// shown, if any, are answers of which few are right: the first step is a supervised one on them.
-	shown []question
+	// shown, if any, are answers of which few are right: the first step is a supervised one on them, of so many epochs.
+	shown  []question
+	epochs int
 }
 
 // question is asked, and answered so.
@@ -55,7 +56,7 @@ func (a *questions) Show() (chats []*art.Trajectory, cfg *art.SFTConfig) {
 		t.Add(art.Assistant(q.answer))
 		chats = append(chats, t)
 	}
-	return chats, &art.SFTConfig{LearningRate: 1e-3, BatchSize: 16, Decay: new(0.1)}
+	return chats, &art.SFTConfig{LearningRate: 1e-3, BatchSize: 16, Epochs: a.epochs, Decay: new(0.1)}
 }
 
 // Groups implements Agent.
@@ -164,11 +165,11 @@ func matches(want, reply string) float64 {
 // Addition adds two digits. All sums are trained on: a model of this size learns them one by one.
 func Addition() *Task {
 	return &Task{
-		Name: "add", What: "add two digits; a wrong number has reward 0.1", Steps: 200, Every: 5, Aim: AtLeast(0.9),
+		Name: "add", What: "add two digits; a wrong number has reward 0.1", Steps: 100, Every: 10, Aim: AtLeast(0.9),
 		Measure: "right answers, greedy, to all 100 sums", Context: 96, MaxTokens: 8, Rank: 32,
 		Start: func() Agent {
 			a := &questions{
-				system: "Reply with a number.", groups: 16, size: 16, rate: 1e-3, entropy: 0.1, greedy: true,
+				system: "Reply with a number.", groups: 50, size: 16, rate: 1.5e-3, greedy: true,
 				reward: func(q question, reply string) (reward, value float64) {
 					if reply == q.answer {
 						return 1, 1
@@ -179,17 +180,22 @@ func Addition() *Task {
 					return 0, 0
 				},
 			}
-			var sums []question
 			for i := range 100 {
-				sums = append(sums, question{fmt.Sprintf("%d+%d=", i/10, i%10), strconv.Itoa(i/10 + i%10)})
+				text, sum := fmt.Sprintf("%d+%d=", i/10, i%10), i/10+i%10
+				a.known = append(a.known, question{text, strconv.Itoa(sum)})
+				for n := max(0, sum-maxError); n <= sum+maxError; n++ {
+					a.shown = append(a.shown, question{text, strconv.Itoa(n)})
+				}
 			}
-			a.known, a.unseen = split(sums, 25)
-			a.known = append(a.known, a.unseen...) // nothing is held out
-			a.unseen = a.known
+			a.known, _ = split(a.known, 0)
+			a.unseen, a.epochs = a.known, 10
 			return a
 		},
 	}
 }
+
+// maxError is how far answers to a sum that are shown are off: as often by any number up to it.
+const maxError = 2
 
 // split shuffles scenarios, always in the same way, and holds n out.
 func split[S any](all []S, n int) (known, unseen []S) {
