@@ -6,6 +6,7 @@
 package learning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,6 +41,13 @@ type Agent interface {
 	Config(step int) *art.TrainConfig
 	// Measure returns metrics of the current policy, among them the value of the task under "value".
 	Measure(ctx context.Context, m *art.Model) (map[string]float64, error)
+}
+
+// Shower is an agent whose first step may be a supervised one: it shows replies among which the right one is as likely
+// as others. A policy that is sure of a wrong reply has groups without variance, and learns nothing of them.
+type Shower interface {
+	// Show returns the chats of the first step. None make it a step like the others.
+	Show() ([]*art.Trajectory, *art.SFTConfig)
 }
 
 // Aim says when a task is learned.
@@ -91,6 +99,8 @@ type Options struct {
 	Seed uint64
 	// Steps overrides those of the task; 0 does not.
 	Steps int
+	// Shown bounds the number of chats of a supervised first step; 0 does not.
+	Shown int
 	// Report is called after each measurement. May be nil.
 	Report func(task *Task, p Point)
 }
@@ -131,22 +141,36 @@ func Run(ctx context.Context, task *Task, o Options) (*Result, error) {
 		if m.Step() >= steps {
 			break
 		}
-		groups, err := agent.Groups(ctx, m, m.Step())
-		if err != nil {
-			return nil, err
-		}
-		if _, err := m.Train(ctx, groups, agent.Config(m.Step())); err != nil {
+		if err := train(ctx, agent, m, o.Shown); err != nil {
 			return nil, err
 		}
 	}
 	return result(ctx, task, b, m, o.Seed)
 }
 
-// measure measures the current step when it is due and not logged yet.
+// train makes a step.
+func train(ctx context.Context, agent Agent, m *art.Model, bound int) error {
+	if s, ok := agent.(Shower); ok && m.Step() == 0 {
+		if chats, cfg := s.Show(); len(chats) > 0 {
+			_, err := m.TrainSFT(ctx, chats[:min(len(chats), cmp.Or(bound, len(chats)))], cfg)
+			return err
+		}
+	}
+	groups, err := agent.Groups(ctx, m, m.Step())
+	if err != nil {
+		return err
+	}
+	_, err = m.Train(ctx, groups, agent.Config(m.Step()))
+	return err
+}
+
+// measure measures the current step when it is due and not logged yet. It is due after a supervised step, too.
 func measure(
 	ctx context.Context, task *Task, agent Agent, m *art.Model, steps int, report func(*Task, Point),
 ) error {
-	if m.Step()%task.Every != 0 && m.Step() < steps {
+	_, shows := agent.(Shower)
+	due := m.Step()%task.Every == 0 || m.Step() >= steps || shows && m.Step() == 1
+	if !due {
 		return nil
 	}
 	rows, err := m.Backend().(art.CheckpointKeeper).History(ctx, m)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -14,8 +15,8 @@ import (
 
 var games = flag.Bool("games", false, "measure tic-tac-toe and self-play too, which goes through all positions")
 
-// TestTasks: each task begins, makes a step, and is measured before and after it. What it learns takes longer: go run
-// ./internal/cmd/learning.
+// TestTasks: each task begins, makes a step of each kind, and is measured before and after it. What it learns takes
+// longer: go run ./internal/cmd/learning.
 func TestTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains seven models")
@@ -25,15 +26,104 @@ func TestTasks(t *testing.T) {
 			if !*games && (task.Name == "tic-tac-toe" || task.Name == "self-play") {
 				t.Skip("takes seconds; give -games")
 			}
-			r, err := Run(t.Context(), task, Options{Dir: t.TempDir(), Seed: 1, Steps: 1})
+			steps := 1
+			if s, ok := task.Start().(Shower); ok {
+				if chats, _ := s.Show(); len(chats) > 0 {
+					steps = 2 // the first is supervised
+				}
+			}
+			r, err := Run(t.Context(), task, Options{Dir: t.TempDir(), Seed: 1, Steps: steps, Shown: 16})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Steps != 1 || len(r.Curve) != 2 || r.Seconds <= 0 {
+			if r.Steps != steps || len(r.Curve) != 1+steps || r.Seconds <= 0 {
 				t.Errorf("%+v", r)
 			}
 			t.Logf("%s: %v", task.Measure, r.Curve)
 		})
+	}
+}
+
+// What is shown before the training of reverse has the right answer once among the orders of the letters, and nothing
+// of the words that are held out.
+func TestShow(t *testing.T) {
+	a := ReverseWord().Start().(*questions)
+	answers := map[string][]string{}
+	for _, q := range a.shown {
+		answers[q.text] = append(answers[q.text], q.answer)
+	}
+	for _, q := range a.known {
+		letters := strings.Fields(q.answer)
+		slices.Sort(letters)
+		if all := answers[q.text]; len(all) != 6 || !slices.Contains(all, q.answer) {
+			t.Fatalf("%q, %q is shown as %q", q.text, q.answer, all)
+		}
+		for _, shown := range answers[q.text] {
+			if got := strings.Fields(shown); !slices.Equal(slices.Sorted(slices.Values(got)), letters) {
+				t.Errorf("%q is shown as %q", q.text, shown)
+			}
+		}
+	}
+	for _, q := range a.unseen {
+		if answers[q.text] != nil {
+			t.Errorf("%q is held out and shown", q.text)
+		}
+	}
+	chats, _ := a.Show()
+	if last := chats[0].Messages[1]; len(chats) != len(a.shown) || last.Content != a.shown[0].answer {
+		t.Errorf("%d chats of %d answers, the first is %+v", len(chats), len(a.shown), chats[0])
+	}
+}
+
+// Each sum is shown with its answer, as often with any other number that is near it.
+func TestShow_Addition(t *testing.T) {
+	a := Addition().Start().(*questions)
+	answers := map[string][]string{}
+	for _, q := range a.shown {
+		answers[q.text] = append(answers[q.text], q.answer)
+	}
+	if len(a.known) != 100 || len(answers) != 100 {
+		t.Errorf("%d sums, %d are shown", len(a.known), len(answers))
+	}
+	for _, q := range a.known {
+		sum, err := strconv.Atoi(q.answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := answers[q.text]
+		if want := min(sum, maxError) + 1 + maxError; len(all) != want || !slices.Contains(all, q.answer) {
+			t.Errorf("%s%d is shown as %q, want %d answers", q.text, sum, all, want)
+		}
+	}
+}
+
+// The games that are shown keep to the hints: each guess is in the range that they leave.
+func TestShow_Guess(t *testing.T) {
+	games, _ := guesser{}.Show()
+	found := 0
+	for _, g := range games {
+		low, high, last := 1, guessRange, 0
+		for _, m := range g.Messages {
+			switch m.Content {
+			case "higher":
+				low = last + 1
+			case "lower":
+				high = last - 1
+			}
+			if m.Role != art.RoleAssistant {
+				continue
+			}
+			var err error
+			if last, err = strconv.Atoi(m.Content); err != nil || last < low || last > high {
+				t.Fatalf("%q where %d to %d are left", m.Content, low, high)
+			}
+		}
+		if g.Messages[len(g.Messages)-1].Role == art.RoleAssistant {
+			found++
+		}
+	}
+	if share := float64(found) / float64(len(games)); share < 0.5 || share > 0.9 {
+		t.Errorf("%.2f of the games find the number: it is no player that moves by chance", share)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ const guessRange, maxGuesses = 10, 4
 func GuessNumber() *Task {
 	return &Task{
 		Name: "guess", What: "guess a number from 1 to 10 with hints, 4 guesses; reward by the guesses that are left",
-		Steps: 100, Every: 10, Aim: AtLeast(0.8), Measure: "numbers found, greedy, of all ten", Context: 128, MaxTokens: 6,
+		Steps: 50, Every: 10, Aim: AtLeast(0.8), Measure: "numbers found, greedy, of all ten", Context: 128, MaxTokens: 6,
 		Rank:  32,
 		Start: func() Agent { return guesser{} },
 	}
@@ -33,6 +34,37 @@ func (guesser) Groups(ctx context.Context, m *art.Model, step int) ([]*art.Traje
 	})
 }
 
+// Show implements Shower. It shows games of a player that guesses any number that the hints leave.
+func (guesser) Show() (games []*art.Trajectory, cfg *art.SFTConfig) {
+	random := rand.New(rand.NewPCG(0, 0))
+	for range 60 {
+		for _, hidden := range numbers() {
+			games = append(games, guessAnyLeft(hidden, random))
+		}
+	}
+	return games, &art.SFTConfig{LearningRate: 1e-3, BatchSize: 16, Epochs: 2, Decay: new(0.1)}
+}
+
+// guessAnyLeft plays a game by chance.
+func guessAnyLeft(hidden int, random *rand.Rand) *art.Trajectory {
+	t := askForNumber()
+	low, high := 1, guessRange
+	for range maxGuesses {
+		n := low + random.IntN(high-low+1)
+		t.Add(art.Assistant(strconv.Itoa(n)))
+		if n == hidden {
+			break
+		}
+		t.Add(art.User(hint(n, hidden)))
+		if n < hidden {
+			low = n + 1
+		} else {
+			high = n - 1
+		}
+	}
+	return t
+}
+
 // numbers are those that can be hidden.
 func numbers() []int {
 	var all []int
@@ -44,7 +76,7 @@ func numbers() []int {
 
 // Config implements Agent.
 func (guesser) Config(int) *art.TrainConfig {
-	return &art.TrainConfig{LearningRate: 2e-3, MaxGradNorm: 1}
+	return &art.TrainConfig{LearningRate: 5e-4, MaxGradNorm: 1, EntropyBonus: 0.02}
 }
 
 // Measure implements Agent.
@@ -56,7 +88,7 @@ func (guesser) Measure(ctx context.Context, m *art.Model) (map[string]float64, e
 
 // guess plays a game. What is no number ends it.
 func guess(ctx context.Context, m *art.Model, hidden int, o *art.ChatOptions) (*art.Trajectory, error) {
-	t := art.NewTrajectory(art.User(fmt.Sprintf("Guess my number from 1 to %d.", guessRange)))
+	t := askForNumber()
 	t.Metrics["value"] = 0
 	for turn := range maxGuesses {
 		reply, err := m.Chat(ctx, t, o)
@@ -71,13 +103,24 @@ func guess(ctx context.Context, m *art.Model, hidden int, o *art.ChatOptions) (*
 		case n == hidden:
 			t.Reward, t.Metrics["value"] = 1-0.1*float64(turn), 1
 			return t, nil
-		case n < hidden:
-			t.Add(art.User("higher"))
 		default:
-			t.Add(art.User("lower"))
+			t.Add(art.User(hint(n, hidden)))
 		}
 	}
 	return t, nil
+}
+
+// askForNumber begins a game.
+func askForNumber() *art.Trajectory {
+	return art.NewTrajectory(art.User(fmt.Sprintf("Guess my number from 1 to %d.", guessRange)))
+}
+
+// hint answers a wrong guess.
+func hint(guess, hidden int) string {
+	if guess < hidden {
+		return "higher"
+	}
+	return "lower"
 }
 
 // ToolUse is a task of two turns: call the right one of two tools with the right arguments, then say what it returned.
