@@ -2,9 +2,9 @@ package tinker_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -108,31 +108,21 @@ func localModel(t *testing.T, dir string) *art.Model {
 	return m
 }
 
-// newServer is a server of ours, whose runs are in dir.
-func newServer(t *testing.T, dir string, alpha float64) http.Handler {
+// remoteModel is the same model on a server of ours, whose runs are in dir.
+func remoteModel(t *testing.T, dir string) *art.Model {
 	t.Helper()
-	s, err := tinker.New(openLocal(t, dir), &tinker.Options{
-		Dir: filepath.Join(dir, ".tinker"), Bases: []tinker.Base{{Name: "tiny"}}, Alpha: alpha,
+	there := dir
+	s, err := tinker.New(openLocal(t, there), &tinker.Options{
+		Dir: filepath.Join(there, ".tinker"), Bases: []tinker.Base{{Name: "tiny"}}, Alpha: 8,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	h, err := s.Handler(&art.HandlerOptions{Keys: []string{"tml-secret"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
-}
-
-// remoteModel is the same model on a server of ours, whose runs are in dir.
-func remoteModel(t *testing.T, dir string) *art.Model {
-	t.Helper()
-	web := httptest.NewServer(newServer(t, dir, 8))
+	web := httptest.NewServer(h)
 	b, err := client.Open(t.Context(), &client.Options{
 		BaseURL: web.URL, Key: "tml-secret", Tokenizer: "../../model/tiny", Dir: t.TempDir(),
 	})
@@ -140,10 +130,11 @@ func remoteModel(t *testing.T, dir string) *art.Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
+		err := b.Close()
+		web.Close()
+		if err := errors.Join(err, s.Close()); err != nil {
 			t.Error(err)
 		}
-		web.Close()
 	})
 	remote := art.NewModel("player", options)
 	if err := remote.Register(t.Context(), b); err != nil {

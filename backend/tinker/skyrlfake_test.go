@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +32,8 @@ const (
 // likeSkyRL lets our server answer as SkyRL's with its JAX backend does: tags are required, protobuf is not read, seeds
 // have 31 bits, results are in JSON, without metrics and without the logprob of the first token of a prompt, and there
 // are archives only of weights for sampling.
-func likeSkyRL(h http.Handler) http.Handler {
+func likeSkyRL(h http.Handler, archive []byte) http.Handler {
+	var stored sync.Map // the paths of the archives there are
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -39,6 +41,7 @@ func likeSkyRL(h http.Handler) http.Handler {
 		var sent struct {
 			Tags     []string
 			Path     string
+			ModelID  string               `json:"model_id"`
 			Sampling struct{ Seed int64 } `json:"sampling_params"`
 		}
 		_ = json.Unmarshal(body, &sent)
@@ -47,10 +50,10 @@ func likeSkyRL(h http.Handler) http.Handler {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, answer)
 		}
-		run, saved := "", ""
-		if parts := strings.Split(route, "/"); len(parts) > 4 && parts[len(parts)-1] == "archive" {
-			run, saved = parts[1], strings.Join(parts[3:len(parts)-1], "/")
+		if route == "save_weights_for_sampler" && sent.Path != "" {
+			stored.Store("training_runs/"+sent.ModelID+"/checkpoints/"+sent.Path+"/archive", true)
 		}
+		_, known := stored.Load(route)
 		switch {
 		case route == "client/config":
 			refuse(http.StatusOK, skyrlConfig)
@@ -58,15 +61,16 @@ func likeSkyRL(h http.Handler) http.Handler {
 			refuse(http.StatusUnprocessableEntity, skyrlNoTags)
 		case r.Header.Get("Content-Type") == "application/x-protobuf":
 			refuse(http.StatusUnprocessableEntity, skyrlNoProto)
-		case strings.HasSuffix(route, "/finish"), strings.Contains(saved, "/"):
+		case known:
+			http.Redirect(w, r, "/api/v1/download", http.StatusFound)
+		case route == "download":
+			_, _ = w.Write(archive)
+		case strings.HasSuffix(route, "/finish"), strings.HasSuffix(route, "/archive"):
 			refuse(http.StatusNotFound, skyrlNoRoute)
 		case route == "save_weights" && sent.Path == "twice":
 			refuse(http.StatusConflict, skyrlTwice)
 		case sent.Sampling.Seed > math.MaxInt32:
 			refuse(http.StatusBadRequest, `{"detail":"the seed overflows an int32"}`)
-		case run != "":
-			r.URL.Path = "/api/v1/training_runs/" + run + "/checkpoints/sampler_weights/" + saved + "/archive"
-			h.ServeHTTP(w, r)
 		case route == "retrieve_future":
 			recorded := httptest.NewRecorder()
 			h.ServeHTTP(recorded, r)
@@ -98,11 +102,19 @@ func skyrlResult(data []byte) []byte {
 	return data
 }
 
+// serveLikeSkyRL serves a fake that answers as SkyRL's server.
+func serveLikeSkyRL(t *testing.T) string {
+	t.Helper()
+	archive := archived(t, "adapter_config.json", "adapter_model.safetensors")
+	return serve(t, func(h http.Handler) http.Handler { return likeSkyRL(h, archive) })
+}
+
 // openLikeSkyRL registers a model at a fake that answers as SkyRL's server.
 func openLikeSkyRL(t *testing.T) (*client.Backend, *art.Model) {
 	t.Helper()
 	return open(t, client.Options{
-		BaseURL: serve(t, likeSkyRL), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true, RetryTime: time.Minute,
+		BaseURL: serveLikeSkyRL(t), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
+		RetryTime: time.Minute,
 	})
 }
 
@@ -129,13 +141,14 @@ func TestSkyRLFake_Works(t *testing.T) {
 
 // TestSkyRLFake_Refused: what would be wrong there, or cannot be, is an error that says what to do, at once.
 func TestSkyRLFake_Refused(t *testing.T) {
-	b, m := openLikeSkyRL(t)
-	negative := []art.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
+	b, saved := openLikeSkyRL(t)
 	began := time.Now()
-	_, err := b.SaveWeights(t.Context(), m, "twice", true)
+	_, err := b.SaveWeights(t.Context(), saved, "twice", true)
 	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "already exists") || time.Since(began) > 10*time.Second {
 		t.Errorf("a name twice: %v", err)
 	}
+	_, m := openLikeSkyRL(t)
+	negative := []art.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
 	if _, err := m.Forward(t.Context(), negative, art.LossCrossEntropy, nil); err != nil {
 		t.Errorf("a forward pass divides nothing: %v", err)
 	}
@@ -144,7 +157,7 @@ func TestSkyRLFake_Refused(t *testing.T) {
 		t.Errorf("negative weights: %v", err)
 	}
 	_, proto := open(t, client.Options{
-		BaseURL: serve(t, likeSkyRL), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(),
+		BaseURL: serveLikeSkyRL(t), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(),
 	})
 	_, err = proto.ForwardBackward(t.Context(), data(true), art.LossCISPO, nil)
 	if err == nil || !strings.Contains(err.Error(), "set Options.JSON") || strings.Contains(err.Error(), "abc") {
@@ -162,20 +175,7 @@ func TestSkyRLFake_Dropped(t *testing.T) {
 
 // TestSkyRLFake_Download: saved weights without an archive are saved for sampling first, in a training run of their own.
 func TestSkyRLFake_Download(t *testing.T) {
-	s := newServer(t, t.TempDir(), 32)
-	web := httptest.NewServer(likeSkyRL(s))
-	defer web.Close()
-	b, err := client.Open(t.Context(), &client.Options{
-		BaseURL: web.URL, Key: "tml-secret", Tokenizer: "../../model/tiny", Dir: t.TempDir(), JSON: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	m := art.NewModel("player", options)
-	if err := m.Register(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	b, m := openLikeSkyRL(t)
 	publish(t, m, 1)
 	dir := filepath.Join(t.TempDir(), "home")
 	if err := b.Download(t.Context(), m, 1, dir); err != nil {
