@@ -38,7 +38,11 @@ func (b *Backend) Download(ctx context.Context, m *art.Model, step int, dir stri
 		err := fmt.Errorf("%w: the service has not stored step %d", art.ErrInvalid, step)
 		return &art.Error{Op: op, Err: err, Hint: "take a step that was trained"}
 	}
-	address, err := b.archive(ctx, "training_runs/"+url.PathEscape(run)+"/checkpoints/"+id+"/archive")
+	address, err := b.archive(ctx, run, id)
+	var s *statusError
+	if errors.As(err, &s) && s.older() {
+		address, err = b.export(ctx, e, m.Options(), at.Path, step)
+	}
 	if err != nil {
 		return err
 	}
@@ -48,8 +52,33 @@ func (b *Backend) Download(ctx context.Context, m *art.Model, step int, dir stri
 	return nil
 }
 
+// export is the address of an archive at a service that has them only of weights for sampling, as SkyRL's has: a
+// training run is made of what was saved, saved for sampling, and unloaded.
+func (b *Backend) export(
+	ctx context.Context, e *entry, opts art.ModelOptions, path string, step int,
+) (address *url.URL, err error) {
+	copied := &entry{base: e.base}
+	if err := b.createModel(ctx, copied, opts); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if _, err := b.small(ctx, "unload_model", request{ModelID: copied.model, Type: "unload_model"}); err != nil {
+			b.opts.Logger.Warn("a training run for a download was not unloaded", "model", copied.model, "error", err)
+		}
+	}()
+	if err := b.load(ctx, copied, path, true); err != nil {
+		return nil, err
+	}
+	saved, err := b.save(ctx, copied, fmt.Sprintf("step-%06d", step), false)
+	if err != nil {
+		return nil, err
+	}
+	return b.archive(ctx, copied.model, saved[strings.LastIndexByte(saved, '/')+1:])
+}
+
 // archive returns the address of an archive: where the service redirects to, or what its answer says.
-func (b *Backend) archive(ctx context.Context, path string) (*url.URL, error) {
+func (b *Backend) archive(ctx context.Context, run, id string) (*url.URL, error) {
+	path := "training_runs/" + url.PathEscape(run) + "/checkpoints/" + id + "/archive"
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.address.JoinPath("api/v1/", path).String(), nil)
 	if err != nil {
 		return nil, err

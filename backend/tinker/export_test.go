@@ -10,3 +10,8 @@ func Bounds(cfg *art.TrainConfig) (low, high float64) {
 	}
 	return loss.lo, loss.hi
 }
+
+// StatusError is the error of an answer.
+func StatusError(status int, detail string) error {
+	return new(Backend).broken("forward_backward", &statusError{status, detail})
+}

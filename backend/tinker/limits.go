@@ -61,6 +61,14 @@ func (b *Backend) optional(err error) error {
 	return err
 }
 
+// seed writes a seed. Our server takes all bits; SkyRL's takes 31.
+func (l *limits) seed(x uint64) int64 {
+	if l.PolicyWeights || x <= math.MaxInt32 {
+		return int64(x)
+	}
+	return int64((x ^ x>>32) & math.MaxInt32)
+}
+
 // context is the greatest number of tokens that a base model reads.
 func (b *Backend) context(base string) int {
 	if n := b.limits.contexts[base]; n > 0 {

@@ -232,7 +232,7 @@ func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptio
 	b.mu.Unlock()
 	out, err := b.small(ctx, "create_model", request{
 		SessionID: b.session, ModelSeqID: &n, BaseModel: opts.Base, Type: "create_model",
-		LoRA: &tinkerwire.LoRAConfig{Rank: opts.LoRA.Rank, Seed: new(int64(opts.Seed))},
+		LoRA: &tinkerwire.LoRAConfig{Rank: opts.LoRA.Rank, Seed: new(b.limits.seed(opts.Seed))},
 	})
 	if err == nil && out.ModelID == "" {
 		err = b.broken("create_model", errors.New("the result has no model_id"))

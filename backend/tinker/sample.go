@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 
@@ -118,7 +119,7 @@ func (b *Backend) draw(
 	}
 	now := e.serving.Load()
 	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
-		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), Type: "sample", Params: params(e, s),
+		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), Type: "sample", Params: b.params(e, s),
 	})
 	if err != nil {
 		return nil, err
@@ -143,9 +144,9 @@ func (b *Backend) draw(
 }
 
 // params writes the settings of a sample.
-func params(e *entry, s art.Sampling) tinkerwire.SamplingParams {
+func (b *Backend) params(e *entry, s art.Sampling) tinkerwire.SamplingParams {
 	p := tinkerwire.SamplingParams{
-		Seed: new(int64(s.Seed)), Temperature: &s.Temperature, TopP: &s.TopP,
+		Seed: new(b.limits.seed(s.Seed)), Temperature: &s.Temperature, TopP: &s.TopP,
 		Stop: tinkerwire.Stop{Set: true, Tokens: slices.Concat(e.template.EndOfTurn(), s.StopTokenIDs)},
 	}
 	if s.MaxTokens > 0 {
@@ -199,6 +200,9 @@ func (b *Backend) sample(
 		out, err = tinkerwire.ParseSampleOutput(a.data)
 	} else {
 		err = json.Unmarshal(a.data, out)
+	}
+	if req.PromptLogprobs && len(out.PromptLogprobs) == prompt-1 { // SkyRL leaves out that of the first token
+		out.PromptLogprobs = slices.Insert(out.PromptLogprobs, 0, float32(math.NaN()))
 	}
 	switch {
 	case err != nil:

@@ -25,6 +25,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -67,6 +68,8 @@ type Backend struct {
 	quit context.CancelFunc
 	busy sync.WaitGroup
 
+	beaten atomic.Int64 // when the newest heartbeat was answered, in Unix seconds
+
 	mu       sync.Mutex
 	closed   bool
 	models   map[*art.Model]*entry
@@ -100,7 +103,8 @@ func Open(ctx context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	var out result
-	if err := b.post(ctx, "create_session", request{SDKVersion: sdkVersion, Type: "create_session"}, &out); err != nil {
+	begin := request{SDKVersion: sdkVersion, Type: "create_session", Tags: []string{}} // SkyRL requires tags
+	if err := b.post(ctx, "create_session", begin, &out); err != nil {
 		return nil, err
 	}
 	if out.SessionID == "" {
@@ -151,11 +155,17 @@ func (b *Backend) beat() {
 			b.opts.Logger.Warn("the service has ended the session")
 			return
 		}
-		if err != nil && b.life.Err() == nil {
+		switch {
+		case err == nil:
+			b.beaten.Store(time.Now().Unix())
+		case b.life.Err() == nil:
 			b.opts.Logger.Warn("heartbeat failed", "error", err)
 		}
 	}
 }
+
+// alive reports whether the service has answered a heartbeat lately.
+func (b *Backend) alive() bool { return time.Since(time.Unix(b.beaten.Load(), 0)) < requestTime }
 
 // Close ends the session and releases the run directories. What is not published or saved is lost.
 func (b *Backend) Close() error {

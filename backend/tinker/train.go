@@ -116,7 +116,7 @@ func (b *Backend) request(
 			return err
 		}
 		e.changed = e.changed || !call.forwardOnly
-		out, err = b.readPass(call.op, a, data, call.loss)
+		out, err = b.readPass(call, a, data)
 		return err
 	})
 	return out, err
@@ -185,7 +185,8 @@ func convert(d *art.Datum, loss art.Loss, policyWeights bool) (tinkerwire.Datum,
 }
 
 // readPass reads the result of a forward pass, and checks that it is one of the data.
-func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss) (*art.ForwardResult, error) {
+func (b *Backend) readPass(call *pass, a *answer, data []art.Datum) (*art.ForwardResult, error) {
+	op := call.op
 	output := &tinkerwire.ForwardOutput{}
 	var err error
 	if a.proto() {
@@ -217,14 +218,47 @@ func (b *Backend) readPass(op string, a *answer, data []art.Datum, loss art.Loss
 	for name, x := range output.Metrics {
 		out.Metrics["tinker/"+name] = x
 	}
-	sum, ok := output.Metrics["loss:sum"]
-	if !ok {
-		if sum, ok = output.Metrics["total_loss:sum"]; !ok {
-			return nil, b.broken(op, fmt.Errorf("the result of %s has no metric loss:sum", loss))
+	if out.Loss, err = lossOf(output, data, call); err != nil {
+		return nil, b.broken(op, err)
+	}
+	return out, nil
+}
+
+// lossOf is the sum that an output is of: a metric or, of SkyRL's JAX backend, the elements.
+func lossOf(output *tinkerwire.ForwardOutput, data []art.Datum, call *pass) (sum float64, err error) {
+	for _, name := range []string{"loss:sum", "total_loss:sum"} {
+		if sum, ok := output.Metrics[name]; ok {
+			return sum, nil
 		}
 	}
-	out.Loss = sum
-	return out, nil
+	for i := range data {
+		elements, ok := output.Outputs[i]["elementwise_loss"]
+		if !ok {
+			return 0, fmt.Errorf("the result of %s has no metric loss:sum", call.loss)
+		}
+		if !call.forwardOnly && call.loss == art.LossCrossEntropy && negative(&data[i]) {
+			return 0, errNegative
+		}
+		for _, x := range elements.Floats {
+			sum += float64(x)
+		}
+	}
+	return sum, nil
+}
+
+// errNegative is the error of weights that SkyRL's JAX backend takes and applies wrongly.
+var errNegative = errors.New("a datum of cross_entropy has weights that add up to less than 0, or 0, by which the " +
+	"service would divide its loss")
+
+// negative reports whether a datum has weights, and no positive sum of them.
+func negative(d *art.Datum) bool {
+	sum, some := 0.0, false
+	for i, w := range d.Weights {
+		if d.Targets[i] != art.NoTarget {
+			sum, some = sum+float64(w), some || w != 0
+		}
+	}
+	return some && sum <= 0
 }
 
 // logprobGap is the largest difference between the logprobs of what was sampled and those that training computes.

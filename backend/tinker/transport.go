@@ -51,6 +51,20 @@ func (e *statusError) older() bool {
 		e.status == http.StatusNotFound && (e.detail == "Not Found" || strings.HasSuffix(e.detail, " is not served"))
 }
 
+// dropped reports whether SkyRL's engine has forgotten a training run: it was started again, or was without heartbeats.
+func (e *statusError) dropped() bool {
+	return e.status == http.StatusBadRequest && strings.HasPrefix(e.detail, "Model ") &&
+		strings.HasSuffix(e.detail, " not loaded")
+}
+
+// exists reports whether weights of that name are saved already, which does not change when the request is sent again.
+func (e *statusError) exists() bool {
+	return e.status == http.StatusConflict && strings.Contains(e.detail, "already exists")
+}
+
+// dropped is the hint of what the service does not know any longer.
+const dropped = "the service has dropped it; register the model again, which continues at its newest step"
+
 // errNaN is the error of a logprob that is no number.
 var errNaN = errors.New("a logprob is NaN")
 
@@ -62,7 +76,13 @@ func (b *Backend) broken(op string, err error) error {
 	switch {
 	case errors.Is(err, errNaN):
 		hint = "the weights at the service may have diverged: go on from an earlier step with a lower learning rate"
+	case errors.Is(err, errNegative):
+		base, hint = art.ErrUnsupported, "use a policy loss with negative advantages, or another service"
 	case !errors.As(err, &s):
+	case s.dropped():
+		hint = dropped
+	case s.exists():
+		base, hint = art.ErrInvalid, "choose another name"
 	case s.older():
 		hint = "the service is older than this client, and has no such route: update it, or do without"
 	case s.status == http.StatusUnsupportedMediaType,
@@ -75,7 +95,7 @@ func (b *Backend) broken(op string, err error) error {
 	case s.status == http.StatusNotFound && op == "create_session":
 		hint = "check Options.BaseURL: there may be no Tinker service, or one that is older than this client"
 	case s.status == http.StatusNotFound, s.status == http.StatusGone:
-		hint = "the service has dropped it; register the model again, which continues at its newest step"
+		hint = dropped
 	case s.status == http.StatusBadRequest, s.status == http.StatusUnprocessableEntity:
 		base, hint = art.ErrInvalid, "correct what the service refuses"
 	}
@@ -126,8 +146,18 @@ func (a *answer) proto() bool {
 	return strings.HasPrefix(a.header.Get("Content-Type"), tinkerwire.ProtoType)
 }
 
-// detail is what an error says, in one line.
+// detail is what an error says, in one line. FastAPI lists what is wrong with a body, beside the body itself.
 func detail(data []byte) string {
+	var list struct {
+		Detail []struct {
+			Loc []any
+			Msg string
+		}
+	}
+	if json.Unmarshal(data, &list) == nil && len(list.Detail) > 0 {
+		first := list.Detail[0]
+		return fmt.Sprintf("%v: %s", first.Loc, first.Msg)
+	}
 	var body struct{ Detail string }
 	if json.Unmarshal(data, &body) == nil && body.Detail != "" {
 		return body.Detail
@@ -159,7 +189,8 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 		if b.life.Err() != nil {
 			return nil, &art.Error{Op: path, Err: art.ErrClosed}
 		}
-		if !retried(status) || time.Since(began)+pause > b.opts.RetryTime {
+		var s *statusError
+		if !retried(status) || errors.As(err, &s) && s.exists() || time.Since(began)+pause > b.opts.RetryTime {
 			return nil, b.broken(strings.TrimPrefix(path, protoPath), err)
 		}
 		b.opts.Logger.Debug("request is sent again", "path", path, "error", err, "wait", pause)
@@ -224,7 +255,7 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 			}
 			failing, attempt = time.Time{}, 0
 			continue
-		case status == http.StatusRequestTimeout:
+		case status == http.StatusRequestTimeout, errors.Is(err, context.DeadlineExceeded) && b.alive():
 			failing, attempt = time.Time{}, 0
 			continue // the result is not there yet
 		case !retried(status):

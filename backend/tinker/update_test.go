@@ -157,21 +157,7 @@ func TestRegister_UnknownBase(t *testing.T) {
 // TestDownload: an archive becomes a folder with the adapter alone, whatever paths it has; a redirect to another host
 // does not get the key; half an archive leaves nothing.
 func TestDownload(t *testing.T) {
-	var archive bytes.Buffer
-	zipped := gzip.NewWriter(&archive)
-	out := tar.NewWriter(zipped)
-	for _, name := range []string{"../../adapter_config.json", "adapter_model.safetensors", "../evil", "/etc/passwd"} {
-		if err := errors.Join(out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: 2})); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(out, "{}"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(out.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
-	content := archive.Bytes()
+	content := archived(t, "../../adapter_config.json", "adapter_model.safetensors", "../evil", "/etc/passwd")
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "" {
 			t.Error("the storage got the key")
@@ -208,6 +194,26 @@ func TestDownload(t *testing.T) {
 	if got := files(t, parent); !reflect.DeepEqual(got, []string{"home"}) {
 		t.Errorf("files %v", got)
 	}
+}
+
+// archived is an archive of files with two bytes each.
+func archived(t *testing.T, names ...string) []byte {
+	t.Helper()
+	var archive bytes.Buffer
+	zipped := gzip.NewWriter(&archive)
+	out := tar.NewWriter(zipped)
+	for _, name := range names {
+		if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(out, "{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(out.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
 }
 
 func files(t *testing.T, dir string) (names []string) {

@@ -7,7 +7,7 @@ type Request struct {
 	SDKVersion   string         `json:"sdk_version,omitempty"`
 	Type         string         `json:"type,omitempty"`
 	SessionID    string         `json:"session_id,omitempty"`
-	Tags         []string       `json:"tags,omitempty"`
+	Tags         []string       `json:"tags,omitzero"` // an empty list is written
 	UserMetadata map[string]any `json:"user_metadata,omitempty"`
 	ProjectID    string         `json:"project_id,omitempty"`
 	DisplayName  string         `json:"display_name,omitempty"`
