@@ -22,7 +22,8 @@ import (
 // The answers of SkyRL 0.3.0 to what it does not take, recorded from its server.
 const (
 	skyrlConfig  = `{"pjwt_auth_enabled":false}`
-	skyrlNoTags  = `{"detail":[{"type":"missing","loc":["body","tags"],"msg":"Field required","input":{"sdk_version":"0"}}]}`
+	skyrlNoTags  = `{"detail":[{"type":"missing","loc":["body","tags"],"msg":"Field required",` +
+		`"input":{"sdk_version":"0"}}]}`
 	skyrlNoProto = `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary ` +
 		`or object to extract fields from","input":"abc"}]}`
 	skyrlNoRoute = `{"detail":"Not Found"}`
@@ -144,8 +145,9 @@ func TestSkyRLFake_Refused(t *testing.T) {
 	b, saved := openLikeSkyRL(t)
 	began := time.Now()
 	_, err := b.SaveWeights(t.Context(), saved, "twice", true)
-	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "already exists") || time.Since(began) > 10*time.Second {
-		t.Errorf("a name twice: %v", err)
+	took := time.Since(began)
+	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "already exists") || took > 10*time.Second {
+		t.Errorf("a name twice after %v: %v", took, err)
 	}
 	_, m := openLikeSkyRL(t)
 	negative := []art.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
@@ -173,7 +175,8 @@ func TestSkyRLFake_Dropped(t *testing.T) {
 	}
 }
 
-// TestSkyRLFake_Download: saved weights without an archive are saved for sampling first, in a training run of their own.
+// TestSkyRLFake_Download: saved weights without an archive are saved for sampling first, in a training run of their
+// own.
 func TestSkyRLFake_Download(t *testing.T) {
 	b, m := openLikeSkyRL(t)
 	publish(t, m, 1)
