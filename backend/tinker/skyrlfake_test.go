@@ -21,8 +21,8 @@ import (
 
 // The answers of SkyRL 0.3.0 to what it does not take, recorded from its server.
 const (
-	skyrlConfig  = `{"pjwt_auth_enabled":false}`
-	skyrlNoTags  = `{"detail":[{"type":"missing","loc":["body","tags"],"msg":"Field required",` +
+	skyrlConfig = `{"pjwt_auth_enabled":false}`
+	skyrlNoTags = `{"detail":[{"type":"missing","loc":["body","tags"],"msg":"Field required",` +
 		`"input":{"sdk_version":"0"}}]}`
 	skyrlNoProto = `{"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary ` +
 		`or object to extract fields from","input":"abc"}]}`
