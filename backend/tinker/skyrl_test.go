@@ -55,6 +55,7 @@ func answer(t *testing.T, m *art.Model, seed uint64) *art.Sample {
 func scored(t *testing.T, m *art.Model, s *art.Sample) []float32 {
 	t.Helper()
 	d := datum(s, 0)
+	d.Advantages, d.Logprobs = nil, nil
 	d.Weights = slices.Repeat([]float32{1}, len(d.Input))
 	r, err := m.Forward(t.Context(), []art.Datum{d}, art.LossCrossEntropy, nil)
 	if err != nil {
@@ -144,6 +145,7 @@ func TestSkyRL_Learn(t *testing.T) {
 	checkGap(t, m, first)
 
 	one := datum(first, 0)
+	one.Advantages, one.Logprobs = nil, nil
 	one.Weights = slices.Repeat([]float32{1}, len(one.Input))
 	var losses []float64
 	for range 5 {
@@ -282,6 +284,7 @@ func TestSkyRL_Refused(t *testing.T) {
 	s := answer(t, m, 1)
 	d := datum(s, 0.5)
 	negative := datum(s, 0)
+	negative.Advantages, negative.Logprobs = nil, nil
 	negative.Weights = slices.Repeat([]float32{-1}, len(negative.Input))
 	targets := art.Datum{
 		Input: []int32{65, 66}, Targets: []int32{66, 67, 68, 69}, Weights: []float32{0.5, 0.5, 0.5, 0.5}, K: 2,
