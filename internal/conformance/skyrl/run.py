@@ -21,7 +21,7 @@ import urllib.request
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 BASE = "org/tiny"
-BACKEND = {"max_lora_adapters": 6, "max_lora_rank": 8, "train_micro_batch_size": 4, "sample_max_num_sequences": 4}
+BACKEND = {"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 4, "sample_max_num_sequences": 4}
 
 
 def free_port():
