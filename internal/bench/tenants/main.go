@@ -68,12 +68,14 @@ func measure(ctx context.Context) error {
 	}
 	defer os.RemoveAll(temporary)
 	*dir = temporary
-	for _, part := range []func(context.Context) error{compareSteps, compareClients, compareProcesses} {
-		if err := part(ctx); err != nil {
-			return err
-		}
+	if err := compareSteps(ctx); err != nil {
+		return err
 	}
-	return nil
+	all, err := compareClients(ctx)
+	if err != nil {
+		return err
+	}
+	return compareProcesses(ctx, all)
 }
 
 // compareSteps makes steps in process and through the server, in turns.
@@ -132,27 +134,22 @@ func compareSteps(ctx context.Context) error {
 }
 
 // compareClients lets one client train alone, and then all at once.
-func compareClients(ctx context.Context) error {
+func compareClients(ctx context.Context) (all outcome, err error) {
 	one, err := trainClients(ctx, 1)
 	if err != nil {
-		return err
+		return all, err
 	}
-	all, err := trainClients(ctx, *clients)
-	if err != nil {
-		return err
+	if all, err = trainClients(ctx, *clients); err != nil {
+		return all, err
 	}
 	fmt.Printf("1 client: %s\n%d clients: %s\n", one, *clients, all)
 	fmt.Printf("  throughput %.2f of that of one, slowest client %.2f of the fastest\n", all.rate()/one.rate(),
 		slices.Min(all.rates)/slices.Max(all.rates))
-	return nil
+	return all, nil
 }
 
-// compareProcesses trains as many runs in a process each.
-func compareProcesses(ctx context.Context) error {
-	server, err := trainClients(ctx, *clients)
-	if err != nil {
-		return err
-	}
+// compareProcesses trains as many runs in a process each as clients have trained in one server.
+func compareProcesses(ctx context.Context, server outcome) error {
 	processes, err := trainProcesses(ctx, *clients)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func trainClients(ctx context.Context, n int) (o outcome, err error) {
 	defer s.Close()
 	models := make([]*art.Model, n)
 	for i := range models {
-		m, c, err := connect(ctx, s, fmt.Sprint("client-", i))
+		m, c, err := connect(ctx, s, fmt.Sprintf("client-%d-of-%d", i, n))
 		if err != nil {
 			return o, err
 		}
