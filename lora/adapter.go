@@ -136,6 +136,16 @@ func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 // Config returns the configuration, defaults filled in.
 func (a *Adapter) Config() Config { return a.config.withDefaults() }
 
+// LayoutKey is equal for adapters of equal configuration and layers on the same model: they have equal graphs.
+func (a *Adapter) LayoutKey() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v", a.Config())
+	for _, l := range a.layers {
+		b.WriteString(" " + l.Name)
+	}
+	return b.String()
+}
+
 // Layers returns the adapted layers, sorted by name. Slices are not copied.
 func (a *Adapter) Layers() []Layer { return slices.Clone(a.layers) }
 

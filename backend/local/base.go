@@ -8,6 +8,7 @@ import (
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -22,6 +23,7 @@ type base struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
 	engine    *engine.Engine
+	training  *graphx.Programs // of all models on it
 	plan      plan
 }
 
@@ -134,6 +136,7 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 		return err
 	}
 	profile := graphx.ProfileOf(b.device)
+	s.training = trainer.NewPrograms(b.device, s.config)
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.config, Params: s.params,
 		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens, Queue: b.opts.Queue,

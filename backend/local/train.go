@@ -111,7 +111,9 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 // learner returns the trainer of a model. Its graphs are compiled at the first use.
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
-		e.trainer = trainer.New(e.policy.target(e.base), b.trainerOptions())
+		opts := b.trainerOptions()
+		opts.Programs = e.base.training
+		e.trainer = trainer.New(e.policy.target(e.base), opts)
 	}
 	return e.trainer
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
@@ -52,6 +53,65 @@ func TestService_BadResults(t *testing.T) {
 			armed.Store(false)
 			if _, err = m.OptimStep(t.Context(), art.DefaultAdamW()); !errors.Is(err, client.ErrService) {
 				t.Errorf("the next operation: %v", err)
+			}
+		})
+	}
+}
+
+// TestService_Refused: after an operation that the service has not begun, or that has failed and changes nothing, the
+// model goes on, without a gap in the numbers of operations. After a failed update it has to be registered again.
+func TestService_Refused(t *testing.T) {
+	const failed = `{"error":"worker died","category":"server"}`
+	forward := func(m *art.Model) error {
+		_, err := m.Forward(t.Context(), data(false), art.LossCrossEntropy, nil)
+		return err
+	}
+	load := func(m *art.Model) error { return m.LoadWeights(t.Context(), "tinker://none/weights/none", true) }
+	optim := func(m *art.Model) error {
+		_, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+		return err
+	}
+	for name, test := range map[string]struct {
+		route  string
+		status int
+		body   string
+		call   func(m *art.Model) error
+		goesOn bool
+	}{
+		"bad request":         {"/forward", http.StatusUnprocessableEntity, `{"detail":"no"}`, forward, true},
+		"no such weights":     {"/load_weights", http.StatusNotFound, `{"detail":"Checkpoint not found"}`, load, true},
+		"no such model":       {"/forward", http.StatusNotFound, `{"detail":"there is no model"}`, forward, false},
+		"a failed pass":       {"/retrieve_future", http.StatusOK, failed, forward, true},
+		"SkyRL's failed pass": {"/retrieve_future", http.StatusBadRequest, `{"detail":"no"}`, forward, true},
+		"a failed update":     {"/retrieve_future", http.StatusOK, failed, optim, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var armed atomic.Bool
+			address := serve(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !strings.HasSuffix(r.URL.Path, test.route) || !armed.Swap(false) {
+						h.ServeHTTP(w, r)
+						return
+					}
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(test.status)
+					_, _ = w.Write([]byte(test.body))
+				})
+			})
+			_, m := open(t, client.Options{
+				BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
+			})
+			armed.Store(true)
+			if err := test.call(m); err == nil {
+				t.Fatal("no error")
+			}
+			began := time.Now()
+			_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+			if err == nil {
+				_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+			}
+			if took := time.Since(began); (err == nil) != test.goesOn || took > 10*time.Second {
+				t.Errorf("the next operations after %v: %v", took, err)
 			}
 		})
 	}

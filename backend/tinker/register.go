@@ -284,7 +284,7 @@ func (b *Backend) serve(ctx context.Context, e *entry, step int) error {
 // ephemeral makes a sampler of the training state.
 func (b *Backend) ephemeral(ctx context.Context, e *entry) (id string, err error) {
 	var out result
-	err = e.ordered(func(seq int) (err error) {
+	err = e.ordered(false, func(seq int) (err error) {
 		out, err = b.small(ctx, "save_weights_for_sampler", request{
 			ModelID: e.model, SeqID: seq, SamplingSessionSeqID: b.nextSampler(), Kind: "snapshot",
 			Type: "save_weights_for_sampler",
@@ -297,9 +297,9 @@ func (b *Backend) ephemeral(ctx context.Context, e *entry) (id string, err error
 	return out.SamplingSessionID, err
 }
 
-// ordered calls f with the next number of an operation. When the outcome of an operation is not known, no other can
-// follow: the service may wait for it.
-func (e *entry) ordered(f func(seq int) error) error {
+// ordered calls f with the next number of an operation. No other can follow one whose outcome is not known, since the
+// service may wait for it, and one that has failed and changes the training state: how far it came is not known.
+func (e *entry) ordered(changes bool, f func(seq int) error) error {
 	if e.lost != nil {
 		return &art.Error{
 			Op: "train", Err: fmt.Errorf("%w: an operation before was interrupted: %w", ErrService, e.lost),
@@ -308,7 +308,13 @@ func (e *entry) ordered(f func(seq int) error) error {
 	}
 	e.seq++
 	err := f(e.seq)
-	if err != nil && !errors.Is(err, art.ErrInvalid) {
+	var answered *failure
+	switch known := errors.As(err, &answered); {
+	case err == nil:
+	case known && !answered.begun:
+		e.seq--
+	case known && (!changes || errors.Is(err, art.ErrInvalid)):
+	default:
 		e.lost = err
 	}
 	return err

@@ -20,7 +20,7 @@ import (
 )
 
 // words is a tokenizer of letters, whose ids are below 128, with a chat template.
-func words(t *testing.T) string {
+func words(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	var vocab strings.Builder
@@ -53,7 +53,7 @@ func letter(id int) string {
 }
 
 // serve serves a fake backend, and returns its address. around may be nil.
-func serve(t *testing.T, around func(http.Handler) http.Handler) string {
+func serve(t testing.TB, around func(http.Handler) http.Handler) string {
 	t.Helper()
 	s, err := tinker.New(&arttest.Backend{}, &tinker.Options{
 		Dir: t.TempDir(), Bases: []tinker.Base{{Name: "org/fake", Model: "tiny"}},
@@ -79,7 +79,7 @@ func serve(t *testing.T, around func(http.Handler) http.Handler) string {
 }
 
 // open registers a model.
-func open(t *testing.T, opts client.Options) (*client.Backend, *art.Model) {
+func open(t testing.TB, opts client.Options) (*client.Backend, *art.Model) {
 	t.Helper()
 	b, err := client.Open(t.Context(), &opts)
 	if err != nil {

@@ -109,7 +109,7 @@ func (b *Backend) convertAll(call *pass) (out []tinkerwire.Datum, err error) {
 func (b *Backend) request(
 	ctx context.Context, e *entry, call *pass, req *tinkerwire.ForwardRequest, data []art.Datum,
 ) (out *art.ForwardResult, err error) {
-	err = e.ordered(func(seq int) error {
+	err = e.ordered(!call.forwardOnly, func(seq int) error {
 		req.ModelID, req.SeqID = e.model, seq
 		a, err := b.submitPass(ctx, req)
 		if err != nil {
@@ -291,7 +291,7 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 // optimStep is OptimStep. e.training is held.
 func (b *Backend) optimStep(ctx context.Context, e *entry, adamw art.AdamW) (*art.OptimResult, error) {
 	var out result
-	err := e.ordered(func(seq int) (err error) {
+	err := e.ordered(true, func(seq int) (err error) {
 		adam := &tinkerwire.Adam{
 			LearningRate: &adamw.LearningRate, Beta1: &adamw.Beta1, Beta2: &adamw.Beta2, Eps: &adamw.Eps,
 			WeightDecay: &adamw.WeightDecay, GradClipNorm: &adamw.GradClipNorm,
@@ -328,7 +328,7 @@ func (b *Backend) save(ctx context.Context, e *entry, name string, optimizer boo
 	if !optimizer {
 		op = "save_weights_for_sampler"
 	}
-	err = e.ordered(func(seq int) error {
+	err = e.ordered(false, func(seq int) error {
 		out, err := b.small(ctx, op, request{ModelID: e.model, SeqID: seq, Path: name, Type: op})
 		if err == nil && out.Path == "" {
 			err = b.broken(op, errors.New("the result has no path"))
@@ -353,7 +353,7 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 }
 
 func (b *Backend) load(ctx context.Context, e *entry, path string, optimizer bool) error {
-	return e.ordered(func(seq int) error {
+	return e.ordered(true, func(seq int) error {
 		_, err := b.small(ctx, "load_weights", request{
 			ModelID: e.model, SeqID: seq, Path: path, LoadOptimizer: optimizer, Type: "load_weights",
 		})

@@ -62,6 +62,25 @@ func (e *statusError) exists() bool {
 	return e.status == http.StatusConflict && strings.Contains(e.detail, "already exists")
 }
 
+// refuses reports whether the service has not begun an operation of that path, and still knows the training run.
+func (e *statusError) refuses(path string) bool {
+	switch e.status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return !e.dropped()
+	case http.StatusNotFound:
+		return path == "load_weights" // of the weights, most likely
+	}
+	return e.exists()
+}
+
+// failure is the error of an operation that the service has answered, so that others can follow.
+type failure struct {
+	error
+	begun bool // else its number is free
+}
+
+func (f *failure) Unwrap() error { return f.error }
+
 // dropped is the hint of what the service does not know any longer.
 const dropped = "the service has dropped it; register the model again, which continues at its newest step"
 
@@ -190,8 +209,13 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 			return nil, &art.Error{Op: path, Err: art.ErrClosed}
 		}
 		var s *statusError
-		if !retried(status) || errors.As(err, &s) && s.exists() || time.Since(began)+pause > b.opts.RetryTime {
-			return nil, b.broken(strings.TrimPrefix(path, protoPath), err)
+		answered := errors.As(err, &s)
+		if !retried(status) || answered && s.exists() || time.Since(began)+pause > b.opts.RetryTime {
+			err = b.broken(strings.TrimPrefix(path, protoPath), err)
+			if attempt == 0 && answered && s.refuses(path) { // what was sent before may have been taken
+				err = &failure{err, false}
+			}
+			return nil, err
 		}
 		b.opts.Logger.Debug("request is sent again", "path", path, "error", err, "wait", pause)
 		select {
@@ -258,6 +282,8 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 		case status == http.StatusRequestTimeout, errors.Is(err, context.DeadlineExceeded) && b.alive():
 			failing, attempt = time.Time{}, 0
 			continue // the result is not there yet
+		case status == http.StatusBadRequest: // of SkyRL: the operation has failed
+			return nil, &failure{b.broken(op, err), true}
 		case !retried(status):
 			return nil, b.broken(op, err)
 		}
@@ -292,11 +318,10 @@ func (b *Backend) finished(op string, a *answer) (out *answer, again bool, err e
 		return a, false, nil
 	}
 	if head.Category == tinkerwire.CategoryUser {
-		return nil, false, &art.Error{
-			Op: op, Err: fmt.Errorf("%w: the service says: %s", art.ErrInvalid, head.Error), Hint: "correct the arguments",
-		}
+		err := fmt.Errorf("%w: the service says: %s", art.ErrInvalid, head.Error)
+		return nil, false, &failure{&art.Error{Op: op, Err: err, Hint: "correct the arguments"}, true}
 	}
-	return nil, false, b.broken(op, errors.New(head.Error))
+	return nil, false, &failure{b.broken(op, errors.New(head.Error)), true}
 }
 
 // operation submits a request and returns its result.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/gomlx/compute"
@@ -75,7 +74,7 @@ type loader struct {
 }
 
 func (l *loader) load(a *lora.Adapter) (*Adapter, error) {
-	ad := &Adapter{layout: a.Clone(), key: graphKey(a), id: &identity{}}
+	ad := &Adapter{layout: a.Clone(), key: a.LayoutKey(), id: &identity{}}
 	for _, p := range a.Params() {
 		t, err := graphx.Upload(l.device, p.Data, p.Shape...)
 		if err != nil {
@@ -111,14 +110,4 @@ func (l *loader) addNorms(a *Adapter) (err error) {
 func (a *Adapter) hooks(f *model.Forward, in []*graph.Node) {
 	n := len(in) - a.layout.NumNorms()
 	f.Linear, f.Embedding = a.layout.Hooks(lora.Nodes{Trained: in[:n], Norms: in[n:], Bias: f.Bias})
-}
-
-// graphKey is equal for adapters of equal configuration and layers, whose graphs are equal.
-func graphKey(a *lora.Adapter) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%+v", a.Config())
-	for _, l := range a.Layers() {
-		b.WriteString(" " + l.Name)
-	}
-	return b.String()
 }

@@ -1,10 +1,12 @@
 package trainer
 
 import (
+	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -21,6 +23,11 @@ const (
 
 // programParts are the parts of ProgramBytes that there is room for where memory gets shorter; 0 keeps one program.
 var programParts = []float64{1, 1.0 / 8, 0}
+
+// NewPrograms returns a cache for [Options].Programs, with room for as much as is the default of ProgramBytes.
+func NewPrograms(device compute.Backend, c *model.Config) *graphx.Programs {
+	return graphx.NewPrograms(device, programBytes(c))
+}
 
 // programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
 // constants.
@@ -44,13 +51,14 @@ type graphName struct {
 
 // programKey names a program of a trainer.
 type programKey struct {
+	target string // its layout
 	graph  graphName
 	layout grpo.Layout
 }
 
 // call runs a graph on a micro-batch.
 func (t *Trainer) call(f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
-	return t.programs.Call(programKey{f.name, layout}, f.build, in)
+	return t.programs.Call(programKey{t.target.layout, f.name, layout}, f.build, in)
 }
 
 // lossGraph is the graph of a loss: with backward the gradients of the trained tensors; then the loss, its metrics as

@@ -113,3 +113,34 @@ func TestProgramBytes(t *testing.T) {
 		runtime.KeepAlive(kept)
 	}
 }
+
+// TestTrain_SharedPrograms: trainers of a base model compile a graph once for all adapters of a layout, and again for
+// those of another one. No bit depends on it.
+func TestTrain_SharedPrograms(t *testing.T) {
+	c := testConfig()
+	shared := NewPrograms(graphtest.Device(t), c)
+	run := Run{
+		Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: constant(1e-3), Epochs: 1, MiniBatches: 1,
+	}
+	batch := varied(rand.New(rand.NewPCG(seed, 0)), 40, 20)
+	counts := []int{}
+	for _, of := range []struct {
+		config lora.Config
+		fresh  bool
+	}{
+		{lora.Config{Rank: 4}, false}, {lora.Config{Rank: 4}, true}, {lora.Config{Rank: 2}, false},
+		{lora.Config{Rank: 4, Alpha: 3}, false},
+	} {
+		s := adapted(t, c, testAdapter(t, of.config, c, of.fresh))
+		var states []*State
+		for _, programs := range []*graphx.Programs{shared, nil} {
+			next, _, err := s.trainer(t, Options{Programs: programs}).Train(t.Context(), s.state, batch, run)
+			require.NoError(t, err)
+			states = append(states, next)
+		}
+		require.Equal(t, states[1].Params, states[0].Params)
+		counts = append(counts, shared.Len())
+	}
+	require.Positive(t, counts[0])
+	require.Equal(t, []int{counts[0], counts[0], 2 * counts[0], 3 * counts[0]}, counts)
+}

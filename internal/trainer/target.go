@@ -15,6 +15,7 @@ import (
 // Target is what is trained: it says which tensors are inputs of the graph and how they make a forward pass.
 type Target struct {
 	config  *model.Config
+	layout  string // targets of one base model with equal layouts have equal graphs
 	frozen  []*tensors.Tensor
 	trained int // tensors
 	// numParams is the number of what is trained.
@@ -57,8 +58,8 @@ func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) 
 		return f
 	}
 	target := Target{
-		config: c, frozen: params.Tensors, trained: trained, numParams: float64(layout.NumParams()), head: head,
-		forward: forward,
+		config: c, layout: layout.LayoutKey(), frozen: params.Tensors, trained: trained,
+		numParams: float64(layout.NumParams()), head: head, forward: forward,
 	}
 	if layout.NumNorms() > 0 {
 		target.dora, target.weight = layout, func(layer string) *tensors.Tensor { return params.Weight(c, layer) }
@@ -84,7 +85,10 @@ func FullTarget(c *model.Config) Target {
 	forward := func(_, trained, _ []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
 	}
-	return Target{config: c, trained: len(params.Names), numParams: numParams(c), full: true, head: true, forward: forward}
+	return Target{
+		config: c, layout: "full", trained: len(params.Names), numParams: numParams(c), full: true, head: true,
+		forward: forward,
+	}
 }
 
 // numParams is the number of all weights.

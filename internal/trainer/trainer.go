@@ -48,6 +48,9 @@ type Options struct {
 	// micro-batch. Those that were not used for longest are dropped, and compiled again when they are needed. Default:
 	// room for 32 of the graphs of a loss, at most 256 MiB. No bit of a result depends on it.
 	ProgramBytes int64
+	// Programs are the compiled graphs, which trainers of the same base model and device can share: those with targets of
+	// the same layout use the same graphs. ProgramBytes then bounds those of all together. Default: none are shared.
+	Programs *graphx.Programs
 	// Pause is called after each micro-batch. nil is none.
 	Pause Pause
 }
@@ -71,9 +74,12 @@ func New(target Target, opts Options) *Trainer {
 	if opts.ProgramBytes <= 0 {
 		opts.ProgramBytes = programBytes(target.config)
 	}
+	if opts.Programs == nil {
+		opts.Programs = graphx.NewPrograms(opts.Device, opts.ProgramBytes)
+	}
 	return &Trainer{
-		opts: opts, target: target, sizes: opts.sizes(target.config),
-		programs: graphx.NewPrograms(opts.Device, opts.ProgramBytes), updates: map[grpo.AdamW]*graph.Exec{},
+		opts: opts, target: target, sizes: opts.sizes(target.config), programs: opts.Programs,
+		updates: map[grpo.AdamW]*graph.Exec{},
 	}
 }
 

@@ -9,10 +9,13 @@ import (
 
 // fair hands out slots of work to tenants and, within a tenant, to runs. A free slot goes to the tenant, and there to
 // the run, that has used the least; who has been idle does not save up: it begins where the least used of those at work
-// is (start-time fair queuing, Goyal et al. 1996).
+// is (start-time fair queuing, Goyal et al. 1996). Who has slots keeps them until the others are behind by more than
+// quantum (deficit round robin, Shreedhar and Varghese 1995): the engine decodes one adapter at a time, so that slots
+// which all runs share would make many small batches.
 type fair struct {
 	mu      sync.Mutex
 	free    int
+	quantum float64
 	waiting []*turn
 	running map[string]int
 	used    map[string]float64 // by tenant, and by tenant and run; in any unit of cost
@@ -24,8 +27,13 @@ type turn struct {
 	ready       chan struct{}
 }
 
+// fairQuantum is the quantum of each slot, in seconds.
+const fairQuantum = 1
+
 func newFair(slots int) *fair {
-	return &fair{free: slots, running: map[string]int{}, used: map[string]float64{}}
+	return &fair{
+		free: slots, quantum: fairQuantum * float64(slots), running: map[string]int{}, used: map[string]float64{},
+	}
 }
 
 // acquire waits for a slot.
@@ -127,8 +135,7 @@ func (f *fair) dispatch() {
 	}
 }
 
-// before reports whether a is served before b, which was asked for earlier or is a. Slots in use count as one each, so
-// that several go to several.
+// before reports whether a is served before b, which was asked for earlier or is a.
 func (f *fair) before(a, b *turn) bool {
 	if a.tenant != b.tenant {
 		x, y := f.load(a.tenant), f.load(b.tenant)
@@ -137,7 +144,13 @@ func (f *fair) before(a, b *turn) bool {
 	return f.load(a.key()) < f.load(b.key())
 }
 
-func (f *fair) load(key string) float64 { return f.used[key] + float64(f.running[key]) }
+// load is what a tenant or a run has used, less the quantum of who has slots.
+func (f *fair) load(key string) float64 {
+	if f.running[key] > 0 {
+		return f.used[key] - f.quantum
+	}
+	return f.used[key]
+}
 
 // forget drops counts when nobody works, so that they do not grow with the number of runs.
 func (f *fair) forget() {

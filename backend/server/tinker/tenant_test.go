@@ -239,3 +239,53 @@ func TestFair_Alternates(t *testing.T) {
 		t.Errorf("the order is %s", text)
 	}
 }
+
+// TestFair_Quantum: runs are served one after the other while they are within a quantum, and then the one that waits.
+func TestFair_Quantum(t *testing.T) {
+	const slots = 4
+	f := newFair(slots)
+	var turns []*turn
+	ask := func(run string) *turn {
+		turn := &turn{tenant: "a", run: run, ready: make(chan struct{})}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.catchUp("a", run)
+		f.waiting = append(f.waiting, turn)
+		turns = append(turns, turn)
+		f.dispatch()
+		return turn
+	}
+	served := func() (runs string) {
+		for _, turn := range turns {
+			select {
+			case <-turn.ready:
+				runs += turn.run
+			default:
+			}
+		}
+		return runs
+	}
+	first := []*turn{ask("1"), ask("1"), ask("1"), ask("1")}
+	for range 4 {
+		ask("1")
+		ask("2")
+		ask("3")
+	}
+	if got := served(); got != "1111" {
+		t.Fatalf("served %s", got)
+	}
+	// Run 1 goes on while it has used no more than the quantum, 4.
+	f.release(first[0], 1)
+	f.release(first[1], 2)
+	if got := served(); strings.Count(got, "1") != 6 {
+		t.Fatalf("served %s", got)
+	}
+	f.release(first[2], 2) // 5 now: run 2 is behind by more
+	if got := served(); strings.Count(got, "2") != 1 {
+		t.Fatalf("served %s", got)
+	}
+	f.release(first[3], 1) // run 2 has a slot now, and run 3 none
+	if got := served(); strings.Count(got, "2") != 2 || strings.Contains(got, "3") {
+		t.Fatalf("served %s", got)
+	}
+}

@@ -121,7 +121,8 @@ func compareSteps(ctx context.Context) error {
 		{"rollouts", func(x spent) time.Duration { return x.rollouts }},
 		{"training", func(x spent) time.Duration { return x.training }},
 		{"step", func(x spent) time.Duration { return x.rollouts + x.training }},
-		{"processor time of a step", func(x spent) time.Duration { return x.processor }},
+		{"processor time: rollouts", func(x spent) time.Duration { return x.rolloutsCPU }},
+		{"processor time: training", func(x spent) time.Duration { return x.trainingCPU }},
 	} {
 		ratios := make([]float64, len(own))
 		for i := range own {

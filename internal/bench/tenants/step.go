@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/backend/server/child"
 )
 
-// spent is the time of a step. processor is that of this process and of the server.
-type spent struct{ rollouts, training, processor time.Duration }
+// spent is the time of a step, and the processor time of its parts in this process and in the server.
+type spent struct{ rollouts, training, rolloutsCPU, trainingCPU time.Duration }
 
 // step gathers and trains. s is the server of a model that is not in this process.
 func step(ctx context.Context, m *art.Model, n int, s *child.Server) (x spent, err error) {
@@ -35,13 +35,18 @@ func step(ctx context.Context, m *art.Model, n int, s *child.Server) (x spent, e
 	if err != nil {
 		return x, err
 	}
-	x.rollouts, start = time.Since(start), time.Now()
+	x.rollouts = time.Since(start)
+	between, err := processorTime(s)
+	if err != nil {
+		return x, err
+	}
+	start = time.Now()
 	if _, err := m.Train(ctx, list, &art.TrainConfig{LearningRate: 1e-4}); err != nil {
 		return x, err
 	}
 	x.training = time.Since(start)
 	after, err := processorTime(s)
-	x.processor = after - before
+	x.rolloutsCPU, x.trainingCPU = between-before, after-between
 	return x, err
 }
 

@@ -106,14 +106,16 @@ func (m *Pool) Release(s Span) {
 }
 
 // Arena returns memory for what lives within a run. All computations share the arenas: there are as many as ever ran at
-// once, each as large as the largest that it served.
+// once. A run gets the smallest that is large enough, so that few are large, and else the largest, which is replaced.
 func (m *Pool) Arena(size int) Span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var s Span
-	if n := len(m.arenas); n > 0 {
-		s, m.arenas[n-1] = m.arenas[n-1], Span{} // what lies behind the end of a list stays alive
-		m.arenas = m.arenas[:n-1]
+	if i := m.fitting(size); i >= 0 {
+		last := len(m.arenas) - 1
+		s, m.arenas[i] = m.arenas[i], m.arenas[last]
+		m.arenas[last] = Span{} // what lies behind the end of a list stays alive
+		m.arenas = m.arenas[:last]
 	}
 	if s.Size < size {
 		large := s.Size > collected
@@ -124,6 +126,25 @@ func (m *Pool) Arena(size int) Span {
 		s = m.new(Round(size))
 	}
 	return s
+}
+
+// fitting returns the index of the smallest arena of at least a size, of the largest if there is none, and -1 if there
+// are no arenas.
+func (m *Pool) fitting(size int) int {
+	best := -1
+	for i, s := range m.arenas {
+		switch {
+		case best < 0:
+			best = i
+		case m.arenas[best].Size < size: // a larger one is better
+			if s.Size > m.arenas[best].Size {
+				best = i
+			}
+		case s.Size >= size && s.Size < m.arenas[best].Size:
+			best = i
+		}
+	}
+	return best
 }
 
 // Keep takes an arena back.
