@@ -19,6 +19,7 @@ var poster = func() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 16
 	transport.WriteBufferSize = 64 << 10 // most requests are one write
+	transport.DisableCompression = true  // of answers, of which little is read
 	return &http.Client{Transport: transport}
 }()
 

@@ -30,7 +30,7 @@ var (
 	tokenizer = flag.String("tokenizer", "", "folder with the tokenizer; empty is that of -model")
 	clients   = flag.Int("clients", 8, "clients at once, and processes at once")
 	steps     = flag.Int("steps", 4, "steps of each client and process")
-	pairs     = flag.Int("pairs", 5, "steps in process and through the server, in turns")
+	pairs     = flag.Int("pairs", 5, "steps in process and through the server, in turns; 0 leaves them out")
 	groups    = flag.Int("groups", 4, "groups of a step")
 	size      = flag.Int("size", 8, "replies of a group")
 	tokens    = flag.Int("tokens", 32, "most tokens of a reply")
@@ -68,8 +68,10 @@ func measure(ctx context.Context) error {
 	}
 	defer os.RemoveAll(temporary)
 	*dir = temporary
-	if err := compareSteps(ctx); err != nil {
-		return err
+	if *pairs > 0 {
+		if err := compareSteps(ctx); err != nil {
+			return err
+		}
 	}
 	all, err := compareClients(ctx)
 	if err != nil {
