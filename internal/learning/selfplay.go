@@ -2,12 +2,15 @@ package learning
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/goart-dev/art"
 )
 
 // SelfPlay learns from games of the policy against itself and against its own past: without these self-play runs in
-// circles. Its value has nothing to do with the games that it trains on.
+// circles. The first self, which plays almost at random, stays an opponent, so that the policy does not forget how to win
+// against weak ones. Its value has nothing to do with the games that it trains on.
 func SelfPlay() *Task {
 	return &Task{
 		Name: "self-play", What: "play tic-tac-toe against itself, and against past selves", Steps: 200, Every: 10,
@@ -19,7 +22,7 @@ func SelfPlay() *Task {
 // selfPlay keeps past selves. Those of an interrupted run are lost: it begins again with the current one.
 type selfPlay struct{ past []*art.Pin }
 
-// keepEvery is the number of steps between two past selves, of which the newest maxPast are kept.
+// keepEvery is the number of steps between two past selves, of which the first and the newest are kept, maxPast in all.
 const keepEvery, maxPast = 10, 8
 
 // game is who plays: the current policy on both sides, or on one against a past self.
@@ -39,7 +42,9 @@ func (a *selfPlay) Groups(ctx context.Context, m *art.Model, step int) ([]*art.T
 			return nil, err
 		}
 		a.past = append(a.past, pin)
-		a.past = a.past[max(0, len(a.past)-maxPast):]
+		if len(a.past) > maxPast {
+			a.past = slices.Delete(a.past, 1, 2)
+		}
 	}
 	sides, err := art.GatherPlayers(ctx, []game{itself, itself, pastSecond, pastFirst}, 2,
 		func(ctx context.Context, g game) ([]*art.Trajectory, error) { return a.play(ctx, m, g) },
@@ -51,7 +56,11 @@ func (a *selfPlay) Groups(ctx context.Context, m *art.Model, step int) ([]*art.T
 }
 
 // Config implements Agent.
-func (a *selfPlay) Config(step int) *art.TrainConfig { return gameConfig(step) }
+func (a *selfPlay) Config(step int) *art.TrainConfig {
+	cfg := gameConfig(step)
+	cfg.LearningRate, cfg.Epochs = cfg.LearningRate/2, 1
+	return cfg
+}
 
 // Measure implements Agent.
 func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
@@ -62,9 +71,17 @@ func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float6
 	return metrics, err
 }
 
+// opponent is a past self: the first one half of the time, or else any of those that are kept.
+func (a *selfPlay) opponent(random *rand.Rand) *art.Pin {
+	if random.IntN(2) == 0 {
+		return a.past[0]
+	}
+	return a.past[random.IntN(len(a.past))]
+}
+
 // play plays a game and returns the trajectories of the current policy.
 func (a *selfPlay) play(ctx context.Context, m *art.Model, g game) ([]*art.Trajectory, error) {
-	past := a.past[art.Rand(ctx).IntN(len(a.past))]
+	past := a.opponent(art.Rand(ctx))
 	sides := [2]*player{{trajectory: begin(true)}, {trajectory: begin(false)}}
 	for turn := 0; !sides[0].board.over(); turn++ {
 		own, other := sides[turn%2], sides[1-turn%2]

@@ -165,7 +165,7 @@ func matches(want, reply string) float64 {
 // Addition adds two digits. All sums are trained on: a model of this size learns them one by one.
 func Addition() *Task {
 	return &Task{
-		Name: "add", What: "add two digits; a wrong number has reward 0.1", Steps: 100, Every: 10, Aim: AtLeast(0.9),
+		Name: "add", What: "add two digits; a wrong number has reward 0.1", Steps: 150, Every: 10, Aim: AtLeast(0.9),
 		Measure: "right answers, greedy, to all 100 sums", Context: 96, MaxTokens: 8, Rank: 32,
 		Start: func() Agent {
 			a := &questions{
