@@ -57,7 +57,8 @@ async def train(url, steps, folder):
         print(f"step {step}: reward {reward:.3f}", flush=True)
         result = await backend.train(model, groups, learning_rate=2e-3)
         assert result.step == step + 1, result
-        assert any(key.startswith("loss/") for key in result.metrics), result.metrics
+        trained = any(key.startswith("loss/") for key in result.metrics)
+        assert trained or result.metrics["data/step_num_groups_trainable"] == 0, result.metrics  # all rewards may be 1
     _, last = await gather(model)
     _, before = await gather(model, step=0)
     print(f"reward {first:.3f} before, {last:.3f} after {steps} steps, {before:.3f} of step 0")
