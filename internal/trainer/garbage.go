@@ -24,7 +24,8 @@ const (
 // objects that come and go.
 func collectGarbage() {
 	used := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(used)
 	live, all, free := float64(used[0].Value.Uint64()), float64(used[1].Value.Uint64()), float64(used[2].Value.Uint64())
