@@ -3,6 +3,8 @@ package local
 import (
 	"context"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -145,4 +147,55 @@ func TestFork_SavedWeights(t *testing.T) {
 	other := art.NewModel("other", &art.ModelOptions{LoRA: art.LoRA{Rank: 4}})
 	require.NoError(t, other.Register(t.Context(), b))
 	require.ErrorIs(t, other.LoadWeights(t.Context(), "m@weights/bare", false), art.ErrInvalid)
+}
+
+// TestSaveWeights_OfStep: weights that are saved at a step are those of its checkpoint, in the same files, with the
+// optimizer or without; after an update they are not. A sampler of them answers alike.
+func TestSaveWeights_OfStep(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	e, err := b.lock("test", m)
+	require.NoError(t, err)
+	e.training.Unlock()
+	update := func() {
+		data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+		_, err := m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+		require.NoError(t, err)
+		_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+		require.NoError(t, err)
+	}
+	shared := func(name string, optimizer bool) (files []string) {
+		_, err := m.SaveWeights(t.Context(), name, optimizer)
+		require.NoError(t, err)
+		saved, err := e.run.WeightsDir(name)
+		require.NoError(t, err)
+		require.Equal(t, optimizer, hasOptimizer(saved))
+		newest, _ := e.run.Checkpoint(m.Step())
+		for _, file := range []string{"adapter_model.safetensors", optimizerFile} {
+			x, errX := os.Stat(filepath.Join(saved, file))
+			y, errY := os.Stat(filepath.Join(newest, file))
+			if errX == nil && errY == nil && os.SameFile(x, y) {
+				files = append(files, file)
+			}
+		}
+		return files
+	}
+	update()
+	_, err = m.Publish(t.Context(), nil, nil)
+	require.NoError(t, err)
+	require.Nil(t, e.own.session, "the state of a step need not stay on the device")
+	require.Len(t, shared("whole", true), 2)
+	require.Len(t, shared("bare", false), 1)
+	snapshot, err := m.Snapshot(t.Context(), "")
+	require.NoError(t, err)
+	require.Same(t, e.serving.Load().adapter, b.models[snapshot].serving.Load().adapter)
+	update()
+	require.Empty(t, shared("later", true))
+	later, err := m.Snapshot(t.Context(), "")
+	require.NoError(t, err)
+	require.NotSame(t, e.serving.Load().adapter, b.models[later].serving.Load().adapter)
+	require.NoError(t, m.LoadWeights(t.Context(), "m@weights/whole", true))
+	_, err = m.Publish(t.Context(), nil, nil)
+	require.NoError(t, err)
 }

@@ -49,9 +49,9 @@ func (e *entry) session(b *Backend) (*trainer.Session, error) {
 	return e.own.session, nil
 }
 
-// current copies the training state to the host. e.training is held.
+// current returns the training state on the host, which must not be changed. e.training is held.
 func (e *entry) current() (*trainer.State, error) {
-	if e.own.session == nil {
+	if !e.own.changed {
 		return e.state, nil
 	}
 	return e.own.session.State()
@@ -69,22 +69,35 @@ func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, op
 		return "", err
 	}
 	defer e.training.Unlock()
-	state, err := e.current()
+	write, err := e.weightsWriter(m.Options().Base, optimizer)
 	if err != nil {
 		return "", ownError(ctx, op, err)
 	}
-	now, err := e.policy.with(state.Params)
-	if err != nil {
-		return "", &art.Error{Op: op, Err: err}
+	err = e.run.SaveWeights(name, write)
+	return e.run.WeightsReference(name).String(), err
+}
+
+// weightsWriter returns a function that writes the training state into a folder. While that is the newest step, the
+// files are links to those of the checkpoint.
+func (e *entry) weightsWriter(baseName string, optimizer bool) (func(dir string) error, error) {
+	if newest, ok := e.run.Checkpoint(e.serving.Load().step); ok && !e.own.changed {
+		if optimizer {
+			return runs.CopyCheckpoint(newest), nil
+		}
+		return runs.CopyCheckpoint(newest, optimizerFile, trainerFile), nil
 	}
-	err = e.run.SaveWeights(name, func(dir string) error {
-		err := now.save(dir, e.base, m.Options().Base)
+	state, err := e.current()
+	if err != nil {
+		return nil, err
+	}
+	now, err := e.policy.with(state.Params)
+	return func(dir string) error {
+		err := now.save(dir, e.base, baseName)
 		if optimizer && err == nil {
 			err = writeTrainer(dir, state)
 		}
 		return err
-	})
-	return e.run.WeightsReference(name).String(), err
+	}, err
 }
 
 // LoadWeights replaces the training state.
@@ -234,7 +247,9 @@ func (b *Backend) Publish(
 	if err := b.publish(m, e, state, update, nil); err != nil {
 		return 0, err
 	}
-	e.own.changed = false
+	if e.own.changed = false; e.own.session != nil && !e.own.session.Pending() {
+		e.own.free() // the state is on the host
+	}
 	return e.serving.Load().step, nil
 }
 
@@ -249,13 +264,15 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 		return err
 	}
 	defer e.training.Unlock()
-	now, err := b.snapshot(m, e, path)
-	if err != nil {
-		return ownError(ctx, op, err)
-	}
-	onDevice, err := now.upload(e.base)
-	if err != nil {
-		return &art.Error{Op: op, Err: err}
+	onDevice := e.serving.Load().adapter
+	if path != "" || e.own.changed {
+		now, err := b.snapshot(m, e, path)
+		if err != nil {
+			return ownError(ctx, op, err)
+		}
+		if onDevice, err = now.upload(e.base); err != nil {
+			return &art.Error{Op: op, Err: err}
+		}
 	}
 	copied := &entry{base: e.base, template: e.template, grammars: e.grammars, committed: e.committed}
 	copied.serving.Store(&serving{step: e.serving.Load().step, adapter: onDevice})

@@ -1,6 +1,9 @@
 package tinker
 
-import "github.com/goart-dev/art"
+import (
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
 
 // Bounds are the bounds of the ratio that are sent.
 func Bounds(cfg *art.TrainConfig) (low, high float64) {
@@ -14,4 +17,9 @@ func Bounds(cfg *art.TrainConfig) (low, high float64) {
 // StatusError is the error of an answer.
 func StatusError(status int, detail string) error {
 	return new(Backend).broken("forward_backward", &statusError{status, detail})
+}
+
+// Convert is a datum on the wire, for a service with the extensions of ours or without them.
+func Convert(d *art.Datum, loss art.Loss, extended bool) (tinkerwire.Datum, error) {
+	return convert(d, loss, &limits{PolicyWeights: extended, NoTarget: extended})
 }

@@ -18,6 +18,8 @@ type limits struct {
 	Bytes  int `json:"fwdbwd_max_chunk_bytes_count"` // of a request, about
 	// PolicyWeights says that policy losses take weights. It is our own server's: others have them in advantages.
 	PolicyWeights bool `json:"policy_weights"`
+	// NoTarget says that a target may be none, as our own server does.
+	NoTarget bool `json:"no_target"`
 
 	contexts map[string]int // most tokens of a sequence, by base model
 }
@@ -30,7 +32,7 @@ const (
 
 // ask reads the limits. Older services have no such routes.
 func (l *limits) ask(ctx context.Context, b *Backend) error {
-	req := request{SDKVersion: sdkVersion, Extensions: []string{tinkerwire.PolicyWeights}}
+	req := request{SDKVersion: sdkVersion, Extensions: []string{tinkerwire.PolicyWeights, tinkerwire.NoTarget}}
 	err := b.optional(b.post(ctx, "client/config", req, l))
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*art.Forwa
 // convertAll writes data in the terms of the protocol.
 func (b *Backend) convertAll(call *pass) (out []tinkerwire.Datum, err error) {
 	for i := range call.data {
-		d, err := convert(&call.data[i], call.loss, b.limits.PolicyWeights)
+		d, err := convert(&call.data[i], call.loss, &b.limits)
 		if err != nil {
 			return nil, &art.Error{
 				Op: call.op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err),
@@ -134,20 +134,10 @@ func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest
 }
 
 // convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
-// cross-entropy only, unless the service says that it takes them for others too.
-func convert(d *art.Datum, loss art.Loss, policyWeights bool) (tinkerwire.Datum, error) {
-	n := len(d.Targets)
-	targets, weights := make([]int64, n), make([]float32, n)
-	gaps, weighted := false, d.Weights != nil
-	for i, id := range d.Targets {
-		targets[i], weights[i] = int64(id), 1
-		if weighted {
-			weights[i] = d.Weights[i]
-		}
-		if id == art.NoTarget {
-			targets[i], weights[i], gaps = 0, 0, true
-		}
-	}
+// cross-entropy only, unless the service says otherwise.
+func convert(d *art.Datum, loss art.Loss, service *limits) (tinkerwire.Datum, error) {
+	targets, weights, gaps := targetsOf(d, service)
+	weighted := d.Weights != nil
 	shape := []int64{int64(len(d.Input))}
 	if d.K > 1 {
 		shape = append(shape, int64(d.K))
@@ -159,14 +149,14 @@ func convert(d *art.Datum, loss art.Loss, policyWeights bool) (tinkerwire.Datum,
 		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
 		return out, nil
 	}
-	if policyWeights && (gaps || weighted) {
+	if service.PolicyWeights && (gaps || weighted) {
 		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
 	} else if loss == art.LossDRO && (gaps || weighted) {
 		return out, errors.New("services apply the penalty of dro to every position, so there are no weights and no NoTarget")
 	}
-	advantages, logprobs := make([]float32, n), make([]float32, n)
+	advantages, logprobs := make([]float32, len(targets)), make([]float32, len(targets))
 	for i, w := range weights {
-		if policyWeights {
+		if service.PolicyWeights {
 			w = 1 // it is sent
 		}
 		if w < 0 {
@@ -182,6 +172,25 @@ func convert(d *art.Datum, loss art.Loss, policyWeights bool) (tinkerwire.Datum,
 	out.Inputs["advantages"] = tinkerwire.NewFloats(advantages, shape...)
 	out.Inputs["logprobs"] = tinkerwire.NewFloats(logprobs, shape...)
 	return out, nil
+}
+
+// targetsOf returns the targets of a datum on the wire and their weights, and whether positions without a target have
+// got one.
+func targetsOf(d *art.Datum, service *limits) (targets []int64, weights []float32, gaps bool) {
+	targets, weights = make([]int64, len(d.Targets)), make([]float32, len(d.Targets))
+	for i, id := range d.Targets {
+		targets[i], weights[i] = int64(id), 1
+		if d.Weights != nil {
+			weights[i] = d.Weights[i]
+		}
+		if id == art.NoTarget {
+			weights[i] = 0
+			if !service.NoTarget {
+				targets[i], gaps = 0, true
+			}
+		}
+	}
+	return targets, weights, gaps
 }
 
 // readPass reads the result of a forward pass, and checks that it is one of the data.

@@ -17,7 +17,7 @@ import (
 // one.
 type Adapter struct {
 	weights *model.Params     // in place of those of the base model; nil for an adapter
-	layout  *lora.Adapter     // names and shapes; nil for all weights
+	layout  *lora.Adapter     // only names and shapes are read; nil for all weights
 	inputs  []*tensors.Tensor // its tensors, and then the norms of DoRA
 	key     string            // adapters with equal keys share graphs
 	id      *identity
@@ -74,7 +74,7 @@ type loader struct {
 }
 
 func (l *loader) load(a *lora.Adapter) (*Adapter, error) {
-	ad := &Adapter{layout: a.Clone(), key: a.LayoutKey(), id: &identity{}}
+	ad := &Adapter{layout: a, key: a.LayoutKey(), id: &identity{}}
 	for _, p := range a.Params() {
 		t, err := graphx.Upload(l.device, p.Data, p.Shape...)
 		if err != nil {

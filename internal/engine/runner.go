@@ -22,6 +22,7 @@ type runner struct {
 	windows  schedule.Sizes   // numbers of tokens of a row that are cached
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
 	decoders map[decodeKey]*Exec
+	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
 }
 
 func newRunner(opts Options) (*runner, error) {
@@ -47,7 +48,7 @@ func (s scores) row(i, v int) (logprobs []float32, normalizer float32) {
 	return s.logprobs[i*v : (i+1)*v], s.normalizer[i]
 }
 
-// step computes a round. After an error the cache is lost.
+// step computes a round. Its scores are valid until the next one. After an error the cache is lost.
 func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 	program, err := r.program(a)
 	if err != nil {
@@ -67,9 +68,11 @@ func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 			_ = x.FinalizeAll() // an error of the read is the one to report
 		}
 	}()
-	if s.logprobs, err = tensors.CopyFlatData[float32](outputs[0]); err != nil {
+	err = tensors.ConstFlatData(outputs[0], func(flat []float32) { r.logprobs = append(r.logprobs[:0], flat...) })
+	if err != nil {
 		return s, err
 	}
+	s.logprobs = r.logprobs
 	s.normalizer, err = tensors.CopyFlatData[float32](outputs[1])
 	return s, err
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // CopyCheckpoint returns what [Run.Commit] writes when a step is the same as that in the folder of another checkpoint,
-// of this run or another one. Files become hard links where the file system has them, so that weights that did not
-// change take no more room; files of a checkpoint are never written again.
-func CopyCheckpoint(from string) func(dir string) error {
+// of this run or another one, without some of its files. Files become hard links where the file system has them, so
+// that weights that did not change take no more room; files of a checkpoint are never written again.
+func CopyCheckpoint(from string, without ...string) func(dir string) error {
 	return func(dir string) error {
 		return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 			name, relErr := filepath.Rel(from, path)
@@ -21,8 +21,8 @@ func CopyCheckpoint(from string) func(dir string) error {
 				return errors.Join(err, relErr)
 			case name == ".":
 				return nil
-			case slices.Contains([]string{modelName, manifestName, UpdateFile}, name):
-				return nil // written with each commit, or about the update to that step
+			case slices.Contains([]string{modelName, manifestName, UpdateFile}, name) || slices.Contains(without, name):
+				return nil // the former are written with each commit, or about the update to that step
 			case entry.IsDir():
 				return os.Mkdir(filepath.Join(dir, name), 0o755)
 			}

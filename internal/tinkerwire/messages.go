@@ -32,7 +32,7 @@ type Request struct {
 	SamplingSessionSeqID *int   `json:"sampling_session_seq_id,omitempty"`
 	ModelPath            string `json:"model_path,omitempty"`
 
-	// Extensions are those of ours that a client knows; Tinker has none. See [PolicyWeights].
+	// Extensions are those of ours that a client knows; Tinker has none. See [PolicyWeights] and [NoTarget].
 	Extensions []string `json:"extensions,omitempty"`
 
 	RequestID         string `json:"request_id,omitempty"`
@@ -43,6 +43,10 @@ type Request struct {
 // PolicyWeights is an extension: policy losses take the input "weights" too. A server that has it says so in the answer
 // to client/config, to clients that ask.
 const PolicyWeights = "policy_weights"
+
+// NoTarget is an extension, said in the same way: a target of -1 is none, so that nothing is computed for its position
+// and its logprob is 0. Without it such positions have a target, and nothing that weighs it.
+const NoTarget = "no_target"
 
 // LoRAConfig describes an adapter. Parts that are not named are trained.
 type LoRAConfig struct {

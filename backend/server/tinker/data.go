@@ -71,7 +71,7 @@ func setInput(d *art.Datum, name string, t *tinkerwire.Tensor) error {
 	return nil
 }
 
-// setTargets sets the targets, [N] or [N, K].
+// setTargets sets the targets, [N] or [N, K]. -1 is none: see [tinkerwire.NoTarget].
 func setTargets(d *art.Datum, t *tinkerwire.Tensor) error {
 	if t.DType != tinkerwire.Int64 {
 		return fmt.Errorf("it has dtype %s, want int64", t.DType)
@@ -84,7 +84,7 @@ func setTargets(d *art.Datum, t *tinkerwire.Tensor) error {
 	}
 	d.Targets = make([]int32, len(t.Ints))
 	for i, id := range t.Ints {
-		if id < 0 || id > math.MaxInt32 {
+		if id < int64(art.NoTarget) || id > math.MaxInt32 {
 			return fmt.Errorf("it has %d at %d, which is no token", id, i)
 		}
 		d.Targets[i] = int32(id)
@@ -101,7 +101,11 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 		if k := data[i].K; k > 1 {
 			shape = []int64{int64(len(list) / k), int64(k)}
 		}
-		targets += len(list)
+		for _, id := range data[i].Targets {
+			if id != art.NoTarget {
+				targets++
+			}
+		}
 		out.Outputs = append(out.Outputs, map[string]tinkerwire.Tensor{"logprobs": tinkerwire.NewFloats(list, shape...)})
 	}
 	out.Metrics["targets:sum"] = float64(targets)

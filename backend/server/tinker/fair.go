@@ -2,48 +2,63 @@ package tinker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
 // fair hands out slots of work to tenants and, within a tenant, to runs. A free slot goes to the tenant, and there to
-// the run, that has used the least; who has been idle does not save up: it begins where the least used of those at work
-// is (start-time fair queuing, Goyal et al. 1996). Who has slots keeps them until the others are behind by more than
-// quantum (deficit round robin, Shreedhar and Varghese 1995): the engine decodes one adapter at a time, so that slots
-// which all runs share would make many small batches.
+// the run, that has used the least.
+//
+// Clients turn from sampling to training and back, so that who is absent for a while is not idle: it keeps what it is
+// behind by, up to credit. For who has been absent for longer than forgotten, counting begins where the least used of
+// the others is (start-time fair queuing, Goyal et al. 1996).
+//
+// Who has slots keeps them until the others are behind by more than quantum (deficit round robin, Shreedhar and
+// Varghese 1995): the engine decodes one adapter at a time, so that slots which all runs share would make many small
+// batches.
 type fair struct {
-	mu      sync.Mutex
-	free    int
-	quantum float64
-	waiting []*turn
-	running map[string]int
-	used    map[string]float64 // by tenant, and by tenant and run; in any unit of cost
+	mu              sync.Mutex
+	free            int
+	quantum, credit float64 // in units of cost
+	waiting         []*turn
+	tenants         map[string]*account
+}
+
+// account is what a tenant or a run has used.
+type account struct {
+	used  float64 // in any unit of cost
+	turns int     // that it has or waits for
+	slots int     // that it has
+	last  time.Time
+	runs  map[string]*account // of a tenant
 }
 
 // turn is a request for a slot.
 type turn struct {
 	tenant, run string
+	accounts    [2]*account // of both
 	ready       chan struct{}
 }
 
-// fairQuantum is the quantum of each slot, in seconds.
-const fairQuantum = 1
+const (
+	// fairQuantum is the quantum of each slot, in seconds.
+	fairQuantum = 5
+	// fairCredit is the credit for each slot, in seconds.
+	fairCredit = 60
+	// forgotten is how long who is absent is remembered.
+	forgotten = time.Minute
+)
 
 func newFair(slots int) *fair {
-	return &fair{
-		free: slots, quantum: fairQuantum * float64(slots), running: map[string]int{}, used: map[string]float64{},
-	}
+	n := float64(slots)
+	return &fair{free: slots, quantum: fairQuantum * n, credit: fairCredit * n, tenants: map[string]*account{}}
 }
 
 // acquire waits for a slot.
 func (f *fair) acquire(ctx context.Context, tenant, run string) (*turn, error) {
-	t := &turn{tenant: tenant, run: run, ready: make(chan struct{})}
-	f.mu.Lock()
-	f.catchUp(tenant, run)
-	f.waiting = append(f.waiting, t)
-	f.dispatch()
-	f.mu.Unlock()
+	t := f.ask(tenant, run, time.Now())
 	select {
 	case <-t.ready:
 		return t, nil
@@ -53,9 +68,52 @@ func (f *fair) acquire(ctx context.Context, tenant, run string) (*turn, error) {
 	defer f.mu.Unlock()
 	if at := slices.Index(f.waiting, t); at >= 0 {
 		f.waiting = slices.Delete(f.waiting, at, at+1)
+		for _, a := range t.accounts {
+			a.turns--
+		}
 		return nil, context.Cause(ctx)
 	}
 	return t, nil // it was given at the same moment
+}
+
+// ask queues a request for a slot.
+func (f *fair) ask(tenant, run string, now time.Time) *turn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := f.open(f.tenants, tenant, now)
+	if of.runs == nil {
+		of.runs = map[string]*account{}
+	}
+	t := &turn{tenant, run, [2]*account{of, f.open(of.runs, run, now)}, make(chan struct{})}
+	for _, a := range t.accounts {
+		a.turns++
+	}
+	f.waiting = append(f.waiting, t)
+	f.dispatch()
+	return t
+}
+
+// open returns an account, which does not lie behind the others further than it may. mu is held.
+func (f *fair) open(accounts map[string]*account, key string, now time.Time) *account {
+	maps.DeleteFunc(accounts, func(_ string, a *account) bool { return a.turns == 0 && now.Sub(a.last) > forgotten })
+	a := accounts[key]
+	if a != nil && a.turns > 0 {
+		return a
+	}
+	least, found := 0.0, false
+	for other, b := range accounts {
+		if other != key && (!found || b.used < least) {
+			least, found = b.used, true
+		}
+	}
+	if a == nil {
+		a = &account{used: least}
+		accounts[key] = a
+	}
+	if a.last = now; found {
+		a.used = max(a.used, least-f.credit)
+	}
+	return a
 }
 
 // do runs work in a slot, at the cost of the seconds that it takes.
@@ -67,55 +125,21 @@ func (f *fair) do(ctx context.Context, tenant, run string, work func()) (seconds
 	began := time.Now()
 	defer func() {
 		seconds = time.Since(began).Seconds()
-		f.release(t, seconds)
+		f.release(t, seconds, time.Now())
 	}()
 	work()
 	return 0, nil
 }
 
 // release gives a slot back, and charges what it cost.
-func (f *fair) release(t *turn, cost float64) {
+func (f *fair) release(t *turn, cost float64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.free++
-	f.count(t, -1)
-	f.used[t.tenant] += cost
-	f.used[t.key()] += cost
+	for _, a := range t.accounts {
+		a.turns, a.slots, a.used, a.last = a.turns-1, a.slots-1, a.used+cost, now
+	}
 	f.dispatch()
-	f.forget()
-}
-
-// key names a run of a tenant. A name of a tenant has no slash.
-func (t *turn) key() string { return t.tenant + "/" + t.run }
-
-func (f *fair) count(t *turn, n int) {
-	f.running[t.tenant] += n
-	f.running[t.key()] += n
-}
-
-// catchUp raises what an idle tenant and an idle run have used to the least of the others at work. mu is held.
-func (f *fair) catchUp(tenant, run string) {
-	t := &turn{tenant: tenant, run: run}
-	f.raise(tenant, func(other *turn) (string, bool) { return other.tenant, true })
-	f.raise(t.key(), func(other *turn) (string, bool) { return other.key(), other.tenant == tenant })
-}
-
-// raise raises one count, if who has it is idle.
-func (f *fair) raise(key string, of func(*turn) (string, bool)) {
-	if f.running[key] > 0 {
-		return
-	}
-	least, found := 0.0, false
-	for _, other := range f.waiting {
-		k, ok := of(other)
-		if k == key {
-			return // it waits already
-		}
-		if ok && (!found || f.used[k] < least) {
-			least, found = f.used[k], true
-		}
-	}
-	f.used[key] = max(f.used[key], least)
 }
 
 // dispatch gives free slots to who has used the least. mu is held.
@@ -130,37 +154,26 @@ func (f *fair) dispatch() {
 		t := f.waiting[best]
 		f.waiting = slices.Delete(f.waiting, best, best+1)
 		f.free--
-		f.count(t, 1)
+		for _, a := range t.accounts {
+			a.slots++
+		}
 		close(t.ready)
 	}
 }
 
 // before reports whether a is served before b, which was asked for earlier or is a.
 func (f *fair) before(a, b *turn) bool {
-	if a.tenant != b.tenant {
-		x, y := f.load(a.tenant), f.load(b.tenant)
-		return x < y
+	level := 0
+	if a.accounts[0] == b.accounts[0] {
+		level = 1
 	}
-	return f.load(a.key()) < f.load(b.key())
+	return f.load(a.accounts[level]) < f.load(b.accounts[level])
 }
 
 // load is what a tenant or a run has used, less the quantum of who has slots.
-func (f *fair) load(key string) float64 {
-	if f.running[key] > 0 {
-		return f.used[key] - f.quantum
+func (f *fair) load(a *account) float64 {
+	if a.slots > 0 {
+		return a.used - f.quantum
 	}
-	return f.used[key]
-}
-
-// forget drops counts when nobody works, so that they do not grow with the number of runs.
-func (f *fair) forget() {
-	for _, n := range f.running {
-		if n > 0 {
-			return
-		}
-	}
-	if len(f.waiting) == 0 {
-		clear(f.used)
-		clear(f.running)
-	}
+	return a.used
 }

@@ -202,8 +202,10 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request, t *user) error {
 		"pjwt_auth_enabled": false, "proto_write_fwdbwd": true, "proto_compress_fwdbwd": false,
 		"fwdbwd_max_chunk_len": min(t.limits.Datums, 1024), "sample_max_concurrent_requests": 400,
 	}
-	if slices.Contains(req.Extensions, tinkerwire.PolicyWeights) {
-		out[tinkerwire.PolicyWeights] = true
+	for _, extension := range []string{tinkerwire.PolicyWeights, tinkerwire.NoTarget} {
+		if slices.Contains(req.Extensions, extension) {
+			out[extension] = true
+		}
 	}
 	return sendJSON(w, http.StatusOK, out)
 }

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -168,7 +169,8 @@ func (s *Server) sample(p *sampling) *outcome {
 
 // inSlot runs a part of a request when it is the tenant's turn.
 func (s *Server) inSlot(p *sampling, f func() error) (err error) {
-	_, slotErr := s.sampling.do(s.ctx, p.future.tenant.name, p.sampler.record.ID, func() { err = f() })
+	run := cmp.Or(p.sampler.record.Run, p.sampler.record.ID) // each step of a run has a sampler
+	_, slotErr := s.sampling.do(s.ctx, p.future.tenant.name, run, func() { err = f() })
 	return errors.Join(slotErr, err)
 }
 

@@ -1,7 +1,6 @@
 package tinker
 
 import (
-	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -196,96 +195,5 @@ func TestLimits(t *testing.T) {
 	sample := tinkerwire.SampleRequest{Prompt: tinkerwire.NewInput([]int32{1}), BaseModel: "org/fake", NumSamples: 3}
 	if status, body := ann.call("POST", "asample", sample); status != http.StatusBadRequest {
 		t.Errorf("three samples: status %d: %s", status, body)
-	}
-}
-
-// TestFair_Alternates: slots go to who has used the least, whoever asked first.
-func TestFair_Alternates(t *testing.T) {
-	f := newFair(1)
-	first, err := f.acquire(t.Context(), "a", "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var order []string
-	done := make(chan string)
-	for _, who := range []string{"a1", "a1", "a2", "b1", "b1", "b1"} {
-		go func() {
-			turn, err := f.acquire(t.Context(), who[:1], who[1:])
-			if err != nil {
-				done <- err.Error()
-				return
-			}
-			done <- who
-			f.release(turn, 1)
-		}()
-		for waiting := 0; waiting == 0; { // until it waits, so that the order of requests is known
-			f.mu.Lock()
-			waiting = 0
-			for _, w := range f.waiting {
-				if w.tenant+w.run == who {
-					waiting++
-				}
-			}
-			f.mu.Unlock()
-		}
-	}
-	f.release(first, 1)
-	for range 6 {
-		order = append(order, <-done)
-	}
-	// b has used nothing, and a has used 1, by its run 1. Then each has used as much as the other.
-	text := fmt.Sprint(order)
-	if !strings.HasPrefix(text, "[b1") || strings.Index(text, "a2") > strings.Index(text, "a1") {
-		t.Errorf("the order is %s", text)
-	}
-}
-
-// TestFair_Quantum: runs are served one after the other while they are within a quantum, and then the one that waits.
-func TestFair_Quantum(t *testing.T) {
-	const slots = 4
-	f := newFair(slots)
-	var turns []*turn
-	ask := func(run string) *turn {
-		turn := &turn{tenant: "a", run: run, ready: make(chan struct{})}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.catchUp("a", run)
-		f.waiting = append(f.waiting, turn)
-		turns = append(turns, turn)
-		f.dispatch()
-		return turn
-	}
-	served := func() (runs string) {
-		for _, turn := range turns {
-			select {
-			case <-turn.ready:
-				runs += turn.run
-			default:
-			}
-		}
-		return runs
-	}
-	first := []*turn{ask("1"), ask("1"), ask("1"), ask("1")}
-	for range 4 {
-		ask("1")
-		ask("2")
-		ask("3")
-	}
-	if got := served(); got != "1111" {
-		t.Fatalf("served %s", got)
-	}
-	// Run 1 goes on while it has used no more than the quantum, 4.
-	f.release(first[0], 1)
-	f.release(first[1], 2)
-	if got := served(); strings.Count(got, "1") != 6 {
-		t.Fatalf("served %s", got)
-	}
-	f.release(first[2], 2) // 5 now: run 2 is behind by more
-	if got := served(); strings.Count(got, "2") != 1 {
-		t.Fatalf("served %s", got)
-	}
-	f.release(first[3], 1) // run 2 has a slot now, and run 3 none
-	if got := served(); strings.Count(got, "2") != 2 || strings.Contains(got, "3") {
-		t.Fatalf("served %s", got)
 	}
 }

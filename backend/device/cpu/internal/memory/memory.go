@@ -36,6 +36,9 @@ const (
 	most = 128 << 20
 	// collected is what may be allocated before garbage is collected.
 	collected = 64 << 20
+	// wide is how many times as large as a run an arena of more than collected may be that the run gets. Otherwise
+	// sampling would take the arena of training, which would need another meanwhile.
+	wide = 16
 )
 
 // Round is the size that is allocated for size bytes.
@@ -105,8 +108,9 @@ func (m *Pool) Release(s Span) {
 	m.held += s.Size
 }
 
-// Arena returns memory for what lives within a run. All computations share the arenas: there are as many as ever ran at
-// once. A run gets the smallest that is large enough, so that few are large, and else the largest, which is replaced.
+// Arena returns memory for what lives within a run. All computations share the arenas: of about one size there are as
+// many as ever ran at once. A run gets the smallest that is large enough, so that few are large, and else the largest,
+// which is replaced.
 func (m *Pool) Arena(size int) Span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,11 +133,13 @@ func (m *Pool) Arena(size int) Span {
 }
 
 // fitting returns the index of the smallest arena of at least a size, of the largest if there is none, and -1 if there
-// are no arenas.
+// are no arenas of about the size.
 func (m *Pool) fitting(size int) int {
 	best := -1
 	for i, s := range m.arenas {
 		switch {
+		case s.Size > max(collected, wide*size) || size > max(collected, wide*s.Size):
+			// for runs of another size
 		case best < 0:
 			best = i
 		case m.arenas[best].Size < size: // a larger one is better

@@ -29,3 +29,18 @@ func TestArena_Fits(t *testing.T) {
 	require.ElementsMatch(t, []int{64, 12800}, sizes())
 	require.Equal(t, 12864, m.Held())
 }
+
+// TestArena_Wide: a small run leaves a large arena to large runs, and the reverse.
+func TestArena_Wide(t *testing.T) {
+	var m Pool
+	const little, much = 1 << 20, 2 * collected
+	m.Keep(m.Arena(much))
+	small := m.Arena(little)
+	require.Equal(t, little, small.Size)
+	large := m.Arena(much)
+	require.Zero(t, m.Held(), "the large run needs no other arena beside the small one")
+	m.Keep(small)
+	m.Keep(large)
+	m.Keep(m.Arena(much / 2))
+	require.Equal(t, little+much, m.Held())
+}

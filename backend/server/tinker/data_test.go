@@ -1,0 +1,33 @@
+package tinker
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/tinkerwire"
+)
+
+// TestConvertData_NoTarget: a target of -1 is none, which is not counted, and other negative ones are refused.
+func TestConvertData_NoTarget(t *testing.T) {
+	request := func(targets ...int64) *tinkerwire.ForwardRequest {
+		return &tinkerwire.ForwardRequest{Loss: "cross_entropy", Data: []tinkerwire.Datum{{
+			Input:  tinkerwire.NewInput(slices.Repeat([]int32{1}, len(targets))),
+			Inputs: map[string]tinkerwire.Tensor{"target_tokens": tinkerwire.NewInts(targets)},
+		}}}
+	}
+	limits := &Limits{Datums: 1, Tokens: 10}
+	data, _, err := convertData(request(-1, 5, -1), limits)
+	if err != nil || !slices.Equal(data[0].Targets, []int32{art.NoTarget, 5, art.NoTarget}) {
+		t.Fatalf("%v: %v", data, err)
+	}
+	result := &art.ForwardResult{Loss: 1, Logprobs: [][]float32{{0, -1, 0}}}
+	if out := output(data, result, request()); out.Metrics["targets:sum"] != 1 {
+		t.Errorf("the metrics are %v", out.Metrics)
+	}
+	for _, id := range []int64{-2, -100, 1 << 40} {
+		if _, _, err := convertData(request(id), limits); err == nil {
+			t.Errorf("the target %d is taken", id)
+		}
+	}
+}
