@@ -83,6 +83,16 @@ func AppendVarint(b []byte, field Number, x uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), x)
 }
 
+// AppendFixed32 writes a fixed32.
+func AppendFixed32(b []byte, field Number, x uint32) []byte {
+	return protowire.AppendFixed32(protowire.AppendTag(b, field, protowire.Fixed32Type), x)
+}
+
+// AppendFixed64 writes a fixed64.
+func AppendFixed64(b []byte, field Number, x uint64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), x)
+}
+
 // AppendFloat writes a float.
 func AppendFloat(b []byte, field Number, x float32) []byte {
 	return protowire.AppendFixed32(protowire.AppendTag(b, field, protowire.Fixed32Type), math.Float32bits(x))
@@ -105,6 +115,19 @@ func AppendDoubles(b []byte, field Number, list []float64) []byte {
 // AppendBytes writes bytes or a message.
 func AppendBytes(b []byte, field Number, data []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), data)
+}
+
+// AppendMessage writes a message that write appends, and moves it where its length takes more than a byte.
+func AppendMessage(b []byte, field Number, write func([]byte) []byte) []byte {
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	at := len(b)
+	b = write(append(b, 0))
+	n := len(b) - at - 1
+	more := protowire.SizeVarint(uint64(n)) - 1
+	b = append(b, make([]byte, more)...)
+	copy(b[at+1+more:], b[at+1:at+1+n])
+	protowire.AppendVarint(b[:at], uint64(n))
+	return b
 }
 
 // AppendText writes a text, or nothing where it is empty.

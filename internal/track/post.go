@@ -13,15 +13,7 @@ import (
 // tries is how often a request is made when the service is busy or has an error.
 const tries = 3
 
-// poster keeps as many connections open as a tracker uses at once: by default there are two, and the others would be
-// made again for each request.
-var poster = func() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 16
-	transport.WriteBufferSize = 64 << 10 // most requests are one write
-	transport.DisableCompression = true  // of answers, of which little is read
-	return &http.Client{Transport: transport}
-}()
+var poster = &http.Client{Transport: newTransport()}
 
 // PostJSON sends a value as JSON, as [Post] does.
 func PostJSON(ctx context.Context, url string, headers map[string]string, body any) error {

@@ -62,11 +62,10 @@ func (b *builder) agentAttributes(r *track.Rollout) []attribute.KeyValue {
 	return out
 }
 
-// chatAttributes describe a completion.
+// chatAttributes describe a completion. They are valid until those of the next.
 func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 	s := e.Request.Settings
-	out := make([]attribute.KeyValue, 0, 24)
-	out = append(out,
+	out := append(b.scratch[:0],
 		attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", b.opts.Provider),
 		attribute.String("gen_ai.request.model", e.Model.Name()),
@@ -86,22 +85,22 @@ func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 	if b.opts.Content {
 		out = append(out, b.requestContent(e.Request)...)
 	}
-	if e.Response == nil {
-		return out
+	if e.Response != nil {
+		out = b.responseAttributes(out, e.Response)
 	}
-	return append(out, b.responseAttributes(e.Response)...)
+	b.scratch = out
+	return out
 }
 
-// responseAttributes describe a reply.
-func (b *builder) responseAttributes(r *art.ChatResponse) []attribute.KeyValue {
-	out := []attribute.KeyValue{
+// responseAttributes adds those of a reply.
+func (b *builder) responseAttributes(out []attribute.KeyValue, r *art.ChatResponse) []attribute.KeyValue {
+	out = append(out,
 		attribute.String("gen_ai.response.id", r.ID),
 		attribute.String("gen_ai.response.model", r.Model),
 		attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}),
 		attribute.Int("gen_ai.usage.input_tokens", r.Usage.PromptTokens),
 		attribute.Int("gen_ai.usage.output_tokens", r.Usage.CompletionTokens),
-		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens),
-	}
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens))
 	if r.Message.Sample != nil {
 		out = append(out, attribute.Int("art.policy_step", r.Message.Sample.Step))
 	}

@@ -1,12 +1,12 @@
 package otel
 
 import (
+	"encoding/hex"
 	"math"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/goart-dev/art/internal/track"
 )
@@ -54,8 +54,10 @@ func (e evaluation) attributes(content bool) []attribute.KeyValue {
 	return out
 }
 
-func (e evaluation) score(at trace.SpanContext, end time.Time, content bool) Score {
-	s := Score{Trace: at.TraceID().String(), Span: at.SpanID().String(), Name: e.name, Value: e.value, Time: end}
+func (e evaluation) score(at identity, end time.Time, content bool) Score {
+	s := Score{
+		Trace: hex.EncodeToString(at.trace[:]), Span: hex.EncodeToString(at.span[:]), Name: e.name, Value: e.value, Time: end,
+	}
 	if content {
 		s.Explanation = e.explanation
 	}

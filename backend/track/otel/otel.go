@@ -26,8 +26,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/track"
@@ -64,7 +65,8 @@ type Options struct {
 // Tracker exports traces. See the documentation of the package.
 type Tracker struct {
 	opts     Options
-	exporter sdk.SpanExporter
+	client   otlptrace.Client
+	resource *resourcepb.Resource
 	metrics  *metrics // nil for none
 	spans    *builder
 	out      *track.Exporter[batch]
@@ -87,11 +89,12 @@ func New(opts *Options) (*Tracker, error) {
 	if len(o.Headers) > 0 {
 		clients = append(clients, otlptracehttp.WithHeaders(o.Headers))
 	}
-	exporter, err := otlptracehttp.New(context.Background(), clients...)
+	client := otlptracehttp.NewClient(clients...)
+	err := client.Start(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	t := &Tracker{opts: o, exporter: exporter, spans: newBuilder(o)}
+	t := &Tracker{opts: o, client: client, resource: traceResource(o), spans: &builder{opts: o}}
 	if t.metrics, err = newMetrics(o); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}

@@ -1,128 +1,95 @@
 package otel
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
 
-// batch is the spans of one trace, and the scores that belong to it.
+// batch is the spans of one trace, in protobuf, and the scores that belong to it.
 type batch struct {
-	spans  []sdk.ReadOnlySpan
+	spans  []byte // fields of a ScopeSpans
+	count  int
 	scores []Score
 }
+
+// add writes a span.
+func (b *batch) add(s *span) {
+	b.spans = protofield.AppendMessage(b.spans, scopeSpans, func(to []byte) []byte { return appendSpan(to, s) })
+	b.count++
+}
+
+// scopeSpans is the field of the spans in a ScopeSpans.
+const scopeSpans = 2
 
 // builder makes spans of what has happened already.
 type builder struct {
 	opts    Options
-	tracer  trace.Tracer
-	ended   []sdk.ReadOnlySpan
 	encoder *track.Encoder // of one rollout
-}
-
-func newBuilder(o Options) *builder {
-	b := &builder{opts: o, encoder: newEncoder()}
-	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(b), sdk.WithSampler(sdk.AlwaysSample()),
-		sdk.WithResource(resourceOf(o)), sdk.WithRawSpanLimits(unlimited))
-	b.tracer = provider.Tracer("github.com/goart-dev/art")
-	return b
-}
-
-// unlimited keeps long contents and many events whole.
-var unlimited = sdk.SpanLimits{
-	AttributeValueLengthLimit: -1, AttributeCountLimit: -1, EventCountLimit: -1, LinkCountLimit: -1,
-	AttributePerEventCountLimit: -1, AttributePerLinkCountLimit: -1,
-}
-
-func resourceOf(o Options) *resource.Resource {
-	var attributes []attribute.KeyValue
-	for name, value := range o.Resource {
-		attributes = append(attributes, attribute.String(name, value))
-	}
-	return resource.NewSchemaless(attributes...)
-}
-
-// OnStart implements [sdk.SpanProcessor].
-func (b *builder) OnStart(context.Context, sdk.ReadWriteSpan) {}
-
-// OnEnd implements [sdk.SpanProcessor].
-func (b *builder) OnEnd(s sdk.ReadOnlySpan) { b.ended = append(b.ended, s) }
-
-// Shutdown implements [sdk.SpanProcessor].
-func (b *builder) Shutdown(context.Context) error { return nil }
-
-// ForceFlush implements [sdk.SpanProcessor].
-func (b *builder) ForceFlush(context.Context) error { return nil }
-
-// take returns the spans that have ended.
-func (b *builder) take() batch {
-	spans := b.ended
-	b.ended, b.encoder = nil, newEncoder()
-	return batch{spans: spans}
+	scratch []attribute.KeyValue
+	size    int // of the spans of the last rollout, in bytes
 }
 
 // lone returns the span of a completion outside of a rollout.
-func (b *builder) lone(e art.CompletionEvent) batch {
-	b.chat(context.Background(), e)
-	return b.take()
+func (b *builder) lone(e art.CompletionEvent) (out batch) {
+	b.encoder = newEncoder()
+	out.add(b.chat(newTrace(), nil, e))
+	return out
 }
 
 // rollout returns the spans of a rollout, and its scores.
-func (b *builder) rollout(r *track.Rollout) batch {
+func (b *builder) rollout(r *track.Rollout) (out batch) {
+	b.encoder = newEncoder()
+	out.spans = make([]byte, 0, b.size+b.size/4) // rollouts are about equally long
+	defer func() { b.size = len(out.spans) }()
 	end := r.Finished()
-	ctx, span := b.tracer.Start(context.Background(), "invoke_agent "+agentName(r),
-		trace.WithTimestamp(r.Start.Time), trace.WithAttributes(b.agentAttributes(r)...))
-	for i, e := range r.Completions {
-		b.chat(ctx, e)
-		b.tools(ctx, r, i, end)
+	agent := &span{
+		identity: newTrace(), name: "invoke_agent " + agentName(r), kind: kindInternal, start: r.Start.Time, end: end,
+		attributes: b.agentAttributes(r),
 	}
-	evaluations := evaluationsOf(r)
-	for _, e := range evaluations {
-		span.AddEvent("gen_ai.evaluation.result", trace.WithTimestamp(end),
-			trace.WithAttributes(e.attributes(b.opts.Content)...))
+	for i, e := range r.Completions {
+		out.add(b.chat(agent.child(), agent.span[:], e))
+		b.tools(&out, agent, r, i, end)
+	}
+	for _, e := range evaluationsOf(r) {
+		agent.events = append(agent.events, event{"gen_ai.evaluation.result", end, e.attributes(b.opts.Content)})
+		out.scores = append(out.scores, e.score(agent.identity, end, b.opts.Content))
 	}
 	if failure := failureOf(r); failure != nil {
-		b.fail(span, failure.Type, failure.Message)
+		b.fail(agent, failure.Type, failure.Message)
 	}
-	span.End(trace.WithTimestamp(end))
-	out := b.take()
-	for _, e := range evaluations {
-		out.scores = append(out.scores, e.score(span.SpanContext(), end, b.opts.Content))
-	}
+	out.add(agent)
 	return out
 }
 
 // fail sets the status of a span. The text is content: it may quote what was said.
-func (b *builder) fail(span trace.Span, kind, text string) {
-	span.SetAttributes(attribute.String("error.type", kind))
-	if !b.opts.Content {
-		text = ""
+func (b *builder) fail(s *span, kind, text string) {
+	s.attributes = append(s.attributes, attribute.String("error.type", kind))
+	if s.failed = true; b.opts.Content {
+		s.message = text
 	}
-	span.SetStatus(codes.Error, text)
 }
 
 // chat makes the span of a completion.
-func (b *builder) chat(ctx context.Context, e art.CompletionEvent) {
-	_, span := b.tracer.Start(ctx, "chat "+e.Model.Name(), trace.WithTimestamp(e.Time),
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(b.chatAttributes(e)...))
-	if e.Err != nil {
-		b.fail(span, fmt.Sprintf("%T", e.Err), e.Err.Error())
+func (b *builder) chat(id identity, parent []byte, e art.CompletionEvent) *span {
+	s := &span{
+		identity: id, parent: parent, name: "chat " + e.Model.Name(), kind: kindClient, start: e.Time,
+		end: e.Time.Add(e.Duration), attributes: b.chatAttributes(e),
 	}
-	span.End(trace.WithTimestamp(e.Time.Add(e.Duration)))
+	if e.Err != nil {
+		b.fail(s, fmt.Sprintf("%T", e.Err), e.Err.Error())
+	}
+	return s
 }
 
-// tools makes the spans of the calls in the i-th reply that were answered.
-func (b *builder) tools(ctx context.Context, r *track.Rollout, i int, end time.Time) {
+// tools adds the spans of the calls in the i-th reply that were answered.
+func (b *builder) tools(out *batch, agent *span, r *track.Rollout, i int, end time.Time) {
 	e := r.Completions[i]
 	if e.Response == nil {
 		return
@@ -133,9 +100,10 @@ func (b *builder) tools(ctx context.Context, r *track.Rollout, i int, end time.T
 		if result == nil {
 			continue
 		}
-		_, span := b.tracer.Start(ctx, "execute_tool "+call.Name, trace.WithTimestamp(began),
-			trace.WithAttributes(b.toolAttributes(call, result)...))
-		span.End(trace.WithTimestamp(at))
+		out.add(&span{
+			identity: agent.child(), parent: agent.span[:], name: "execute_tool " + call.Name, kind: kindInternal,
+			start: began, end: at, attributes: b.toolAttributes(call, result),
+		})
 	}
 }
 
