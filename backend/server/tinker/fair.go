@@ -11,9 +11,9 @@ import (
 // fair hands out slots of work to tenants and, within a tenant, to runs. A free slot goes to the tenant, and there to
 // the run, that has used the least.
 //
-// Clients turn from sampling to training and back, so that who is absent for a while is not idle: it keeps what it is
-// behind by, up to credit. For who has been absent for longer than forgotten, counting begins where the least used of
-// the others is (start-time fair queuing, Goyal et al. 1996).
+// Who comes begins where those are that are served, so that nobody saves up (start-time fair queuing, Goyal et al.
+// 1996). But clients turn from sampling to training and back, so that who is absent for a while is not idle: it keeps
+// what it is behind by, up to credit.
 //
 // Who has slots keeps them until the others are behind by more than quantum (deficit round robin, Shreedhar and
 // Varghese 1995): the engine decodes one adapter at a time, so that slots which all runs share would make many small
@@ -23,23 +23,29 @@ type fair struct {
 	free            int
 	quantum, credit float64 // in units of cost
 	waiting         []*turn
-	tenants         map[string]*account
+	tenants         accounts
+}
+
+// accounts are those of all tenants, or of the runs of one.
+type accounts struct {
+	served float64 // the most that one had used when it got a slot: the virtual time of fair queuing
+	by     map[string]*account
 }
 
 // account is what a tenant or a run has used.
 type account struct {
+	among *accounts
 	used  float64 // in any unit of cost
 	turns int     // that it has or waits for
 	slots int     // that it has
 	last  time.Time
-	runs  map[string]*account // of a tenant
+	runs  accounts // of a tenant
 }
 
 // turn is a request for a slot.
 type turn struct {
-	tenant, run string
-	accounts    [2]*account // of both
-	ready       chan struct{}
+	accounts [2]*account // of the tenant and of the run
+	ready    chan struct{}
 }
 
 const (
@@ -53,7 +59,7 @@ const (
 
 func newFair(slots int) *fair {
 	n := float64(slots)
-	return &fair{free: slots, quantum: fairQuantum * n, credit: fairCredit * n, tenants: map[string]*account{}}
+	return &fair{free: slots, quantum: fairQuantum * n, credit: fairCredit * n}
 }
 
 // acquire waits for a slot.
@@ -80,11 +86,8 @@ func (f *fair) acquire(ctx context.Context, tenant, run string) (*turn, error) {
 func (f *fair) ask(tenant, run string, now time.Time) *turn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := f.open(f.tenants, tenant, now)
-	if of.runs == nil {
-		of.runs = map[string]*account{}
-	}
-	t := &turn{tenant, run, [2]*account{of, f.open(of.runs, run, now)}, make(chan struct{})}
+	of := f.open(&f.tenants, tenant, now)
+	t := &turn{[2]*account{of, f.open(&of.runs, run, now)}, make(chan struct{})}
 	for _, a := range t.accounts {
 		a.turns++
 	}
@@ -93,25 +96,19 @@ func (f *fair) ask(tenant, run string, now time.Time) *turn {
 	return t
 }
 
-// open returns an account, which does not lie behind the others further than it may. mu is held.
-func (f *fair) open(accounts map[string]*account, key string, now time.Time) *account {
-	maps.DeleteFunc(accounts, func(_ string, a *account) bool { return a.turns == 0 && now.Sub(a.last) > forgotten })
-	a := accounts[key]
-	if a != nil && a.turns > 0 {
-		return a
-	}
-	least, found := 0.0, false
-	for other, b := range accounts {
-		if other != key && (!found || b.used < least) {
-			least, found = b.used, true
-		}
-	}
+// open returns an account, which does not lie behind those that are served further than it may. mu is held.
+func (f *fair) open(list *accounts, key string, now time.Time) *account {
+	maps.DeleteFunc(list.by, func(_ string, a *account) bool { return a.turns == 0 && now.Sub(a.last) > forgotten })
+	a := list.by[key]
 	if a == nil {
-		a = &account{used: least}
-		accounts[key] = a
+		if list.by == nil {
+			list.by = map[string]*account{}
+		}
+		a = &account{among: list, used: list.served}
+		list.by[key] = a
 	}
-	if a.last = now; found {
-		a.used = max(a.used, least-f.credit)
+	if a.last = now; a.turns == 0 {
+		a.used = max(a.used, list.served-f.credit)
 	}
 	return a
 }
@@ -156,6 +153,7 @@ func (f *fair) dispatch() {
 		f.free--
 		for _, a := range t.accounts {
 			a.slots++
+			a.among.served = max(a.among.served, a.used)
 		}
 		close(t.ready)
 	}

@@ -13,15 +13,18 @@ type queue struct {
 	*fair
 	now   time.Time
 	turns []*turn
+	names map[*turn]string
 }
 
-func newQueue(slots int) *queue { return &queue{fair: newFair(slots), now: time.Now()} }
+func newQueue(slots int) *queue {
+	return &queue{fair: newFair(slots), now: time.Now(), names: map[*turn]string{}}
+}
 
 // ask queues requests: tenant and run are a letter each.
 func (q *queue) ask(list ...string) (last *turn) {
 	for _, who := range list {
 		last = q.fair.ask(who[:1], who[1:], q.now)
-		q.turns = append(q.turns, last)
+		q.turns, q.names[last] = append(q.turns, last), who
 	}
 	return last
 }
@@ -32,7 +35,7 @@ func (q *queue) served() (list []*turn, names string) {
 	for _, t := range q.turns {
 		select {
 		case <-t.ready:
-			list, names = append(list, t), names+" "+t.tenant+t.run
+			list, names = append(list, t), names+" "+q.names[t]
 		default:
 			waiting = append(waiting, t)
 		}
@@ -126,6 +129,24 @@ func TestFair_Absent(t *testing.T) {
 	}
 }
 
+// TestFair_Newcomer: who comes while one has used much, and another little but is absent, is not served for as long as
+// the first was.
+func TestFair_Newcomer(t *testing.T) {
+	q := newQueue(1)
+	q.ask("b1")
+	q.drain(10)
+	q.ask("a1")
+	q.drain(1000)
+	q.ask("a1")
+	q.drain(0)
+	q.now = q.now.Add(time.Second)
+	held := q.ask("a1")
+	q.served()
+	q.ask("c1", "a1", "c1", "a1", "c1", "a1")
+	q.fair.release(held, 10, q.now)
+	wantOrder(t, q.drain(10), "c1 a1 c1 a1 c1 a1")
+}
+
 // TestFair_Cancelled: who does not wait any more gets no slot.
 func TestFair_Cancelled(t *testing.T) {
 	q := newQueue(1)
@@ -140,7 +161,7 @@ func TestFair_Cancelled(t *testing.T) {
 	q.served()
 	q.fair.release(held, 1, q.now)
 	wantOrder(t, q.drain(1), "a1")
-	for _, a := range q.tenants {
+	for _, a := range q.tenants.by {
 		if a.turns != 0 || a.slots != 0 {
 			t.Errorf("an account has %d turns and %d slots", a.turns, a.slots)
 		}
