@@ -23,7 +23,7 @@ const (
 	linger     = time.Second
 )
 
-// resourceOf are the attributes of the process: those of the options, and then those of OTEL_RESOURCE_ATTRIBUTES.
+// resourceOf returns the attributes of the process that the options set.
 func resourceOf(o Options) *resource.Resource {
 	var attributes []attribute.KeyValue
 	for name, value := range o.Resource {
@@ -32,7 +32,7 @@ func resourceOf(o Options) *resource.Resource {
 	return resource.NewSchemaless(attributes...)
 }
 
-// traceResource are the same as a message.
+// traceResource returns them as a message, with those of OTEL_RESOURCE_ATTRIBUTES that the options do not set.
 func traceResource(o Options) *resourcepb.Resource {
 	all, err := resource.Merge(resource.Environment(), resourceOf(o))
 	if err != nil { // of schemas, which ours has none of
