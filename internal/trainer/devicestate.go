@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
@@ -74,23 +73,20 @@ func (r *deviceState) state(s *State) (*State, error) {
 // gradient's norm, and false when that is not finite: the values are then unchanged. After an error r can only be
 // freed.
 func (t *Trainer) apply(
-	s *State, r *deviceState, grads [][]float32, cfg grpo.AdamW, rate float64,
+	r *deviceState, grads gradients, cfg grpo.AdamW, rate float64,
 ) (norm float64, ok bool, err error) {
 	n := len(r.params)
 	exec, err := t.updateGraph(cfg, n)
 	if err != nil {
 		return 0, false, err
 	}
-	uploaded, err := t.upload(s, grads)
+	all := r.all()
+	r.params, r.m, r.v = nil, nil, nil
+	in, err := t.donate(all)
 	if err != nil {
-		return 0, false, err
+		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}
-	defer finalize(uploaded)
-	in, err := t.donate(r)
-	if err != nil {
-		return 0, false, err
-	}
-	for _, x := range uploaded {
+	for _, x := range grads {
 		in = append(in, x)
 	}
 	in = append(in, tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars))
@@ -109,19 +105,4 @@ func (t *Trainer) apply(
 		r.updates++
 	}
 	return norm, ok, nil
-}
-
-// donate empties r and returns its tensors as inputs that a graph may overwrite.
-func (t *Trainer) donate(r *deviceState) (in []any, err error) {
-	all := r.all()
-	r.params, r.m, r.v = nil, nil, nil
-	for i, x := range all {
-		d, err := DonateTensorBuffer(x, t.opts.Device, 0)
-		if err != nil {
-			finalize(all[i:])
-			return nil, fmt.Errorf("trainer: update: %w", err)
-		}
-		in = append(in, d)
-	}
-	return in, nil
 }

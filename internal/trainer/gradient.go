@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,31 +20,39 @@ import (
 
 // pass is what a forward pass over a batch gives, with gradients or without.
 type pass struct {
+	grads    gradients // nil without
 	totals   *grpo.Totals
 	value    float64     // of the loss
 	logprobs [][]float32 // of each sequence, per token; 0 where it is not trained
 	computed int         // tokens, padding included
 }
 
-// gradient adds the gradient of a batch to grads, whose lists may be nil, micro-batch by micro-batch in order. Weights
-// are divided by the denominator already. When it returns an error grads are of no use.
-func (t *Trainer) gradient(
-	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, call lossCall, grads [][]float32,
+// pass computes a loss over a batch, and with backward its gradient, micro-batch by micro-batch in order. Weights are
+// divided by the denominator already. The caller frees the gradient.
+func (t *Trainer) pass(
+	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, call lossCall, backward bool,
 ) (*pass, error) {
 	pieces, err := t.microBatches(batch, call.limit)
 	if err != nil {
 		return nil, err
 	}
-	f := t.lossGraph(call.loss, grads != nil)
+	f := t.lossGraph(call.loss, backward)
 	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
 	shared, free, err := t.shared(params)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	in := inOrder{add: func(i int, out []*tensors.Tensor) error {
-		defer finalize(out)
-		return errors.Join(addGradients(grads, out), p.collect(batch, pieces[i], out[len(grads):]))
+	n := 0 // gradients among the results
+	if backward {
+		n = len(params)
+	}
+	in := inOrder{add: func(i int, out []*tensors.Tensor) (err error) {
+		defer finalize(out[n:])
+		if p.grads, err = t.sum(p.grads, out[:n]); err != nil {
+			return err
+		}
+		return p.collect(batch, pieces[i], out[n:])
 	}}
 	err = t.each(ctx, pieces, func(i int) error {
 		out, err := t.call(f, pieces[i].Layout, slices.Concat(shared, pieces[i].Tensors(call.denominator)))
@@ -55,7 +62,16 @@ func (t *Trainer) gradient(
 		return in.done(i, out)
 	})
 	in.drop()
-	return p, err
+	if err != nil {
+		p.grads.free()
+		return nil, err
+	}
+	return p, nil
+}
+
+// result is a pass as the caller of a session sees it.
+func (p *pass) result() *Pass {
+	return &Pass{Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, totals: p.totals}
 }
 
 // inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
@@ -184,24 +200,6 @@ func (t *Trainer) parallel(ctx context.Context, n int, f func(i int) error) erro
 	close(next)
 	wg.Wait()
 	return context.Cause(ctx)
-}
-
-// addGradients adds the gradients of one micro-batch.
-func addGradients(grads [][]float32, out []*tensors.Tensor) error {
-	for i := range grads {
-		err := tensors.ConstFlatData(out[i], func(g []float32) {
-			if grads[i] == nil {
-				grads[i] = make([]float32, len(g))
-			}
-			for j, v := range g {
-				grads[i][j] += v
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 
@@ -28,7 +29,16 @@ func gradientOf(
 	p, err := on.accumulate(context.Background(), weighted, lossCall{run.Loss, n, run.MicroBatch})
 	require.NoError(t, err)
 	require.Empty(t, p.NotFinite)
-	return on.grads, p.Metrics
+	return onHost(t, on.grads), p.Metrics
+}
+
+// onHost copies gradients to the host.
+func onHost(t testing.TB, g gradients) (lists [][]float32) {
+	t.Helper()
+	for _, x := range g {
+		lists = append(lists, tensors.MustCopyFlatData[float32](x))
+	}
+	return lists
 }
 
 // TestGradient_MicroBatchesAddUp: the gradient and the sums of a batch are those of one large micro-batch, however it

@@ -71,7 +71,7 @@ func TestLinearize_MatchesFiniteDifferences(t *testing.T) {
 				weighted, n := weighed(linear)
 				_, err = on.accumulate(t.Context(), weighted, lossCall{loss, n, 1})
 				require.NoError(t, err)
-				grads := on.grads
+				grads := onHost(t, on.grads)
 
 				along, want := direction(rng, grads)
 				got := fd.Derivative(func(h float64) float64 {

@@ -23,20 +23,20 @@ type Memory struct {
 }
 
 // adapterCopies are the copies of an adapter at the end of a run, when there are most. On the host: parameters and two
-// moments of the old state and of the new one (6), the last gradient, which is not collected yet (1), and the adapter
-// that answers requests (1). On the device: the state, which updates overwrite (3), and the last gradient (1).
-const adapterCopies = 12
+// moments of the old state and of the new one (6), and the adapter that answers requests (1). On the device: the state,
+// which updates overwrite (3), and the last gradient (1).
+const adapterCopies = 11
 
 // normCopies are those of the norms of DoRA: the sampler's, and the trainer's.
 const normCopies = 2
 
-// Of a training of all weights. On the host: parameters and moments of the old state and of the new one (6), and the
-// last gradient (1). On the device: the state (3), the last gradient (1), what answers requests and what is going to
-// (2), and one that requests in progress may still have (1).
+// Of a training of all weights. On the host: parameters and moments of the old state and of the new one (6). On the
+// device: the state (3), the last gradient (1), what answers requests and what is going to (2), and one that requests
+// in progress may still have (1).
 const (
-	fullCopies = 14
+	fullCopies = 13
 	// fullMore are those that are not there yet when a training begins.
-	fullMore = 9
+	fullMore = 8
 )
 
 // copies are those that a training adds, or more.

@@ -4,22 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/goart-dev/art/grpo"
 )
 
-// ErrLost is wrapped by the errors of a session whose state was lost, in an update during which the device failed.
-var ErrLost = errors.New("trainer: the state was lost when the device failed during an update")
+// ErrLost is wrapped by the errors of a session whose state was lost, when the device failed while it changed.
+var ErrLost = errors.New("trainer: the training state was lost when the device failed")
 
 // Session is a training state on the device, with the gradients that were added up since the last update. It is not
 // safe for concurrent use. A call that returns an error has changed nothing, except that the state is lost when the
-// device fails during an update.
+// device fails during an update, or while gradients are added to those that there are.
 type Session struct {
 	trainer *Trainer
 	shapes  *State       // names and shapes
 	on      *deviceState // nil when lost
-	grads   [][]float32  // nil when there are none
+	grads   gradients    // nil when there are none
 }
 
 // Pass is the result of a forward pass.
@@ -47,6 +46,7 @@ func (s *Session) Free() {
 	if s.on != nil {
 		s.on.free()
 	}
+	s.grads.free()
 	s.on, s.grads = nil, nil
 }
 
@@ -66,7 +66,11 @@ func (s *Session) Forward(ctx context.Context, batch []grpo.Sequence, loss grpo.
 	if err := s.check(batch, loss); err != nil {
 		return nil, err
 	}
-	return s.pass(ctx, batch, lossCall{loss: loss, denominator: 1}, nil)
+	p, err := s.trainer.pass(ctx, s.on.params, batch, lossCall{loss: loss, denominator: 1}, false)
+	if err != nil {
+		return nil, err
+	}
+	return p.result(), nil
 }
 
 // ForwardBackward is Forward that adds the gradient of the loss to those of the session.
@@ -86,47 +90,45 @@ func (s *Session) check(batch []grpo.Sequence, loss grpo.Loss) error {
 
 // accumulate adds the gradient of a loss to those of the session.
 func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lossCall) (*Pass, error) {
-	fresh := make([][]float32, len(s.on.params))
-	p, err := s.pass(ctx, batch, call, fresh)
+	fresh, ok, err := s.backward(ctx, batch, call)
 	if err != nil {
 		return nil, err
 	}
-	if !finiteNorm(fresh) || !finite(p.Loss) {
-		if p.NotFinite, err = s.culprits(ctx, batch, call); err != nil {
+	result := fresh.result()
+	if !ok {
+		if result.NotFinite, err = s.culprits(ctx, batch, call); err != nil {
+			fresh.grads.free()
 			return nil, err
 		}
 	}
-	if s.grads == nil {
-		s.grads = fresh
-		return p, nil
+	if s.grads, err = s.trainer.sum(s.grads, fresh.grads); err != nil {
+		s.Free()
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	for i, g := range fresh {
-		for j, v := range g {
-			s.grads[i][j] += v
-		}
-	}
-	return p, nil
+	return result, nil
 }
 
-// pass computes a loss, and adds its gradient to grads unless they are nil.
-func (s *Session) pass(ctx context.Context, batch []grpo.Sequence, call lossCall, grads [][]float32) (*Pass, error) {
-	p, err := s.trainer.gradient(ctx, s.on.params, batch, call, grads)
-	if err != nil {
-		return nil, err
+// backward computes a loss and its gradient, and whether both are finite. The caller frees the gradient.
+func (s *Session) backward(ctx context.Context, batch []grpo.Sequence, call lossCall) (p *pass, ok bool, err error) {
+	if p, err = s.trainer.pass(ctx, s.on.params, batch, call, true); err != nil {
+		return nil, false, err
 	}
-	return &Pass{Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, totals: p.totals},
-		nil
+	if ok, err = s.trainer.finite(p.grads); err != nil {
+		p.grads.free()
+		return nil, false, err
+	}
+	return p, ok && finite(p.value), nil
 }
 
 // culprits returns the sequences that alone have a loss or gradient that is not finite.
 func (s *Session) culprits(ctx context.Context, batch []grpo.Sequence, call lossCall) (list []int, err error) {
 	for i := range batch {
-		grads := make([][]float32, len(s.on.params))
-		p, err := s.pass(ctx, batch[i:i+1], call, grads)
+		p, ok, err := s.backward(ctx, batch[i:i+1], call)
 		if err != nil {
 			return nil, err
 		}
-		if !finiteNorm(grads) || !finite(p.Loss) {
+		p.grads.free()
+		if !ok {
 			list = append(list, i)
 		}
 	}
@@ -142,17 +144,16 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 	if err := cfg.Validate(); err != nil {
 		return 0, false, err
 	}
-	grads := s.grads
-	if grads == nil {
-		for _, p := range s.shapes.Params {
-			grads = append(grads, make([]float32, len(p)))
+	if s.grads == nil {
+		if s.grads, err = s.zeros(); err != nil {
+			return 0, false, err
 		}
 	}
-	norm, ok, err = s.trainer.apply(s.shapes, s.on, grads, cfg, rate)
-	if err != nil {
+	if norm, ok, err = s.trainer.apply(s.on, s.grads, cfg, rate); err != nil {
 		s.Free()
 		return 0, false, fmt.Errorf("%w: %w", ErrLost, err)
 	}
+	s.grads.free()
 	s.grads = nil
 	collectGarbage()
 	return norm, ok, nil
@@ -166,13 +167,11 @@ func (s *Session) Updates() int {
 	return s.on.updates
 }
 
-// finiteNorm reports whether the norm of a gradient is finite as an update computes it, in float32.
-func finiteNorm(lists [][]float32) bool {
-	sum := 0.0
-	for _, list := range lists {
-		for _, x := range list {
-			sum += float64(x) * float64(x)
-		}
+// zeros are gradients of 0.
+func (s *Session) zeros() (gradients, error) {
+	var zeros [][]float32
+	for _, p := range s.shapes.Params {
+		zeros = append(zeros, make([]float32, len(p)))
 	}
-	return sum <= math.MaxFloat32
+	return s.trainer.upload(s.shapes, zeros)
 }

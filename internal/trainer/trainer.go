@@ -66,6 +66,8 @@ type Trainer struct {
 	sizes    Sizes
 	programs *graphx.Programs // of micro-batches
 	updates  map[grpo.AdamW]*graph.Exec
+	adder    *graph.Exec // of gradients; made when it is first needed
+	norm     *graph.Exec // of gradients; made when it is first needed
 	norms    *lora.Norms // made when they are first needed
 }
 

@@ -239,7 +239,10 @@ func TestApply_InPlace(t *testing.T) {
 			if !finite {
 				grads[0][0] = float32(math.NaN())
 			}
-			_, ok, err := tr.apply(s.state, on, grads, plainRun().Optimizer, 1e-3)
+			uploaded, err := tr.upload(s.state, grads)
+			require.NoError(t, err)
+			defer finalize(uploaded)
+			_, ok, err := tr.apply(on, uploaded, plainRun().Optimizer, 1e-3)
 			require.NoError(t, err)
 			require.Equal(t, finite, ok)
 			if i == 0 && !stays {
