@@ -6,8 +6,6 @@ import (
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
-
-	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Shape legend: see forward.go.
@@ -141,13 +139,14 @@ func seen(key, query *Node, window int) *Node {
 	return Reshape(y, d[0], 1, 1, d[1], d[2])
 }
 
-// store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places. What was there is
-// replaced: minus infinity is the smaller, and a new number the greater one.
+// store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places, rounded to its type.
+// What was there is replaced: minus infinity is the smaller, and a new number the greater one.
 func (a *attention) store(cached, fresh *Node) *Node {
+	fresh = ConvertDType(fresh, cached.DType())
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
 	dims := fresh.Shape().Dimensions
 	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), dims...)
-	low := BroadcastToDims(Const(fresh.Graph(), float32(math.Inf(-1))), dims...)
+	low := BroadcastToDims(Scalar(fresh.Graph(), fresh.DType(), math.Inf(-1)), dims...)
 	low = ScatterMin(cached, a.scatterAt, low, false, false)
 	return ScatterMax(low, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
 }
@@ -215,7 +214,7 @@ func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	var y *Node                                                                             // [R, K, G, T, E]
 	if inTiles(q.Graph().Backend(), t, s) {
-		y = p.attendTiles(q, all, l.window, d.scoreCap, tileSize)
+		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, d.scoreCap, tileSize)
 	} else {
 		y = p.attendAtOnce(q, all, l.window, d.scoreCap)
 	}
@@ -228,10 +227,10 @@ func (p *part) attendAtOnce(q *Node, all KV, window int, limit float64) *Node {
 	b, k, g, t, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3), q.Shape().Dim(4)
 	s := all.K.Shape().Dim(2)
 	heads := []int{0, 1}
-	scores := DotGeneral(Reshape(q, b, k, g*t, e), []int{3}, heads, all.K, []int{3}, heads)
+	scores := dotOf(Reshape(q, b, k, g*t, e), all.K).General([]int{3}, heads, []int{3}, heads)
 	scores = softCap(Reshape(scores, b, k, g, t, s), limit)
 	weights := maskedSoftmax(scores, BroadcastToDims(p.mask(window), b, k, g, t, s))
-	y := BatchMatMul(Reshape(weights, b, k, g*t, s), all.V) // [R, K, G*T, E]
+	y := dotOf(Reshape(weights, b, k, g*t, s), all.V).General([]int{3}, heads, []int{2}, heads) // [R, K, G*T, E]
 	return Reshape(y, b, k, g, t, e)
 }
 

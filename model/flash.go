@@ -13,11 +13,16 @@ type FlashAttention interface {
 	FlashAttention(headDim int) bool
 }
 
+// HasFlashAttention reports whether a device has such a kernel for the heads of a model.
+func HasFlashAttention(device compute.Backend, c *Config) bool {
+	f, ok := device.(FlashAttention)
+	return ok && f.FlashAttention(c.HeadDim)
+}
+
 // flash reports whether a pass computes attention with a kernel of the device. It rounds queries, keys, weights and
 // values to bfloat16, so it is for models whose matrices are rounded too.
 func (f *Forward) flash(g *Graph) bool {
-	device, ok := g.Backend().(FlashAttention)
-	return ok && device.FlashAttention(f.Config.HeadDim) &&
+	return HasFlashAttention(g.Backend(), f.Config) &&
 		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() == dtypes.BFloat16
 }
 

@@ -52,7 +52,8 @@ type Cache struct {
 	Layers []KV
 }
 
-// KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens.
+// KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, in float32
+// or, where [CachesBFloat16], bfloat16.
 type KV struct{ K, V *Node }
 
 // Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the

@@ -44,13 +44,26 @@ func bfloat16MatMul(x, w *Node, axis int) *Node {
 		General([]int{1}, nil, []int{axis}, nil)
 }
 
+// dotOf returns a dot product with keys or values of a cache. Those of a bfloat16 cache are multiplied as they are,
+// with x rounded to their type and sums in float32.
+func dotOf(x, cached *Node) *DotBuilder {
+	if cached.DType() == x.DType() {
+		return Dot(x, cached)
+	}
+	return Dot(ConvertDType(x, cached.DType()), cached).WithAccumulatorDType(x.DType()).WithOutputDType(x.DType())
+}
+
 // gatherRows builds rows of a matrix in float32.
 func gatherRows(w, rows *Node) *Node {
-	x := Gather(upcast(w), rows)
-	if x.DType() == dtypes.BFloat16 {
-		x = ConvertDType(x, dtypes.Float32)
+	return float32s(Gather(upcast(w), rows))
+}
+
+// float32s is x in float32.
+func float32s(x *Node) *Node {
+	if x.DType() == dtypes.Float32 {
+		return x
 	}
-	return x
+	return ConvertDType(x, dtypes.Float32)
 }
 
 // upcast is w in float32, on a device that converts packed matrices as it reads them.
@@ -64,6 +77,11 @@ func upcast(w *Node) *Node {
 func packs(device compute.Backend) bool {
 	_, ok := device.(Packer)
 	return ok
+}
+
+// CachesBFloat16 reports whether a device can have a KV cache in bfloat16: one that multiplies in bfloat16 itself.
+func CachesBFloat16(device compute.Backend) bool {
+	return !packs(device) && ProfileOf(device).BFloat16
 }
 
 // MultipliesBFloat16 reports whether a device multiplies bfloat16 matrices with float32 accumulation.

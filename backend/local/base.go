@@ -108,7 +108,9 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 			s, err = nil, baseError(name, bad)
 		}
 	}()
-	p, err := b.memory.plan(open.Config, b.matrices, b.opts)
+	want := b.opts
+	want.CacheType = b.cacheType(open.Config)
+	p, err := b.memory.plan(open.Config, b.matrices, want)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,8 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	s.training = trainer.NewPrograms(b.device, s.config)
 	s.engine, err = engine.New(engine.Options{
 		Device: b.device, Config: s.config, Params: s.params,
-		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens, Queue: b.opts.Queue,
+		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens,
+		CacheType: cacheTypes[b.cacheType(s.config)], Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil && !isDeviceFault(err) {

@@ -72,3 +72,32 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 	err := fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights)
 	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
 }
+
+// cacheTypes are the types of a KV cache, by their names in Options.
+var cacheTypes = map[string]dtypes.DType{
+	"": dtypes.Float32, "float32": dtypes.Float32, "bfloat16": dtypes.BFloat16,
+}
+
+// checkCacheType checks the option CacheType.
+func checkCacheType(option string, device compute.Backend) error {
+	kind, ok := cacheTypes[option]
+	if !ok {
+		err := fmt.Errorf("%w: CacheType is %q", art.ErrInvalid, option)
+		return &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
+	}
+	if kind == dtypes.BFloat16 && !model.CachesBFloat16(device) {
+		return &art.Error{
+			Op: "open", Err: fmt.Errorf("%w: %q has no cache in bfloat16", art.ErrDevice, device.Name()),
+			Hint: "leave CacheType of local.Options empty, or use a device of XLA",
+		}
+	}
+	return nil
+}
+
+// cacheType returns the type of the cache of a model, as an option.
+func (b *Backend) cacheType(c *model.Config) string {
+	if b.matrices == dtypes.BFloat16 && model.CachesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
+		return cmp.Or(b.opts.CacheType, "bfloat16")
+	}
+	return b.opts.CacheType
+}

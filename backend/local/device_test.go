@@ -75,6 +75,18 @@ func TestOpen_Weights(t *testing.T) {
 	}
 }
 
+// TestOpen_CacheType: a name that is no type, and one that the device has no cache of, are errors.
+func TestOpen_CacheType(t *testing.T) {
+	_, err := Open(t.Context(), &Options{Dir: t.TempDir(), CacheType: "fp8"})
+	require.ErrorIs(t, err, art.ErrInvalid)
+	_, err = Open(t.Context(), &Options{Dir: t.TempDir(), CacheType: "bfloat16"})
+	require.ErrorIs(t, err, art.ErrDevice)
+	require.ErrorContains(t, err, `"cpu" has no cache in bfloat16`)
+	b, err := Open(t.Context(), &Options{Dir: t.TempDir(), CacheType: "float32"})
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+}
+
 // TestRegister_OtherWeights: a run records the type of weights that it was started with, and continues with another
 // one, with a warning.
 func TestRegister_OtherWeights(t *testing.T) {

@@ -58,6 +58,11 @@ type Options struct {
 	// fit, Register returns an error. The free memory of a GPU, and of systems other than Linux and macOS, is not known:
 	// the defaults then fit into 8 GiB beside the weights.
 	CacheTokens int
+	// CacheType is the type of keys and values in the cache: "float32", or "bfloat16", to which they are rounded, on a
+	// device of XLA. That halves the cache's memory and traffic, which decide how fast many sequences are decoded; queries
+	// and weights of attention are rounded as well. Default: bfloat16 where the matrices are and a kernel of the device
+	// computes the attention of a training, which rounds the same; else float32.
+	CacheType string
 	// WarmUp has Register compile the programs that requests may need, so that none waits for a compilation. On a device
 	// of XLA that takes minutes; see art inspect --device for how many there are. Default: each is compiled when it is
 	// first needed.
@@ -163,6 +168,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	}
 	b.device = device
 	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
+		return nil, err
+	}
+	if err := checkCacheType(b.opts.CacheType, device); err != nil {
 		return nil, err
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)

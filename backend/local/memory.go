@@ -131,7 +131,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := sizing{
-		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
+		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens, cache: cacheTypes[want.CacheType],
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
 		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute,
 			Narrow: want.MicroTokens > 0},
@@ -161,6 +161,7 @@ type sizing struct {
 	config          *model.Config
 	slots, context  int
 	tokens          int
+	cache           dtypes.DType
 	weights, params float64 // bytes, and parameters of an adapter of the default rank
 	training        trainer.Sizes
 }
@@ -213,7 +214,9 @@ func (s *sizing) widen(p plan) plan {
 
 // demand returns the demand of a plan.
 func (s *sizing) demand(p plan) demand {
-	opts := engine.Options{Config: s.config, Slots: p.slots, Context: p.context, CacheTokens: p.tokens, FewShapes: s.few}
+	opts := engine.Options{
+		Config: s.config, Slots: p.slots, Context: p.context, CacheTokens: p.tokens, CacheType: s.cache, FewShapes: s.few,
+	}
 	sampling := engine.EstimateMemory(opts, s.fused)
 	sizes := s.training
 	sizes.Recompute = p.recompute

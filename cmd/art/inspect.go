@@ -51,6 +51,7 @@ func defineInspect(flags *flag.FlagSet) action {
 	full := flags.Bool("full", false, "training of all weights, in place of an adapter")
 	device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
 	weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
+	cacheType := flags.String("cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
 	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 	return func(args []string, stdout, _ io.Writer) error {
 		if len(args) != 1 {
@@ -71,9 +72,12 @@ func defineInspect(flags *flag.FlagSet) action {
 		if *weights != "float32" && *weights != "bfloat16" {
 			return badUsage("--weights %s: want float32 or bfloat16", *weights)
 		}
+		if *cacheType != "float32" && *cacheType != "bfloat16" {
+			return badUsage("--cache-type %s: want float32 or bfloat16", *cacheType)
+		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, halved: *weights == "bfloat16",
+			on: *device, halved: *weights == "bfloat16", halfCache: *cacheType == "bfloat16",
 			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 		}
 		return inspectModel(args[0], p, *asJSON, stdout)

@@ -235,8 +235,10 @@ func TestInspect_Unsupported(t *testing.T) {
 	}
 }
 
-// TestInspect_Device: the programs and the memory of a device, which need not be there. bfloat16 halves matrices.
+// TestInspect_Device: the programs and the memory of a device, which need not be there. bfloat16 halves matrices,
+// and the cache.
 func TestInspect_Device(t *testing.T) {
+	var cache float64
 	inspect := func(args ...string) (weights, programs float64) {
 		status, stdout, stderr := command(append(append([]string{"inspect", "--json", "--lengths", "64", "--slots", "4",
 			"--device"}, args...), "tiny")...)
@@ -249,6 +251,7 @@ func TestInspect_Device(t *testing.T) {
 		}
 		d := list[0].(map[string]any)
 		positive(t, d, "weights", "cache", "work")
+		cache = d["cache"].(float64)
 		return d["weights"].(float64), float64(len(d["programs"].([]any)))
 	}
 	all, few := inspect("xla:cuda")
@@ -258,6 +261,10 @@ func TestInspect_Device(t *testing.T) {
 	half, _ := inspect("xla:cuda", "--weights", "bfloat16")
 	if half >= 0.6*all || half < 0.5*all {
 		t.Errorf("%v bytes in bfloat16 of %v", half, all)
+	}
+	whole := cache
+	if inspect("xla:cuda", "--cache-type", "bfloat16"); cache != whole/2 {
+		t.Errorf("the cache takes %v bytes in bfloat16, and %v in float32", cache, whole)
 	}
 	if _, many := inspect("cpu"); many <= few {
 		t.Errorf("%v programs on the CPU device, and %v on one that compiles slowly", many, few)
@@ -293,6 +300,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --weights int4 tiny", 2, "--weights int4: want float32 or bfloat16"},
+		{"inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
 		{fmt.Sprintf("inspect --lengths %d tiny", context+1), 1, fmt.Sprintf("context of %d tokens", context)},

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gomlx/compute/dtypes"
+
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
@@ -30,6 +32,9 @@ func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
 		opts := engine.Options{
 			Config: c, Slots: p.slots, Context: length, CacheTokens: cmp.Or(p.tokens, p.slots*length),
 			FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
+		}
+		if p.halfCache {
+			opts.CacheType = dtypes.BFloat16
 		}
 		m := engine.EstimateMemory(opts, profile.FusedAttention)
 		list = append(list, deviceReport{

@@ -24,6 +24,7 @@ type memoryPlan struct {
 	full           bool        // all weights are trained
 	on             string      // the device that programs are listed for; "" for none
 	halved         bool        // its matrices are bfloat16
+	halfCache      bool        // its cache is bfloat16
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -24,19 +25,19 @@ const BlockTokens = 32
 // Graphs take them as donated inputs and return the updated ones, so that a device can write in place.
 type cache struct {
 	device compute.Backend
-	dims   [4]int            // K, P, C, E
+	shape  shapes.Shape      // [K, P, C, E]
 	layers []*tensors.Tensor // keys and values of each layer, alternating; nil after a graph that had them failed
 	broken error             // why layers could not be set to zero when this was last tried
 	block  *Exec
 }
 
-// cacheDims returns the dimensions of a cache.
-func cacheDims(opts Options) [4]int {
-	return [4]int{opts.Config.NumKVHeads, opts.blocks(), BlockTokens, opts.Config.HeadDim}
+// cacheShape returns the shape of the keys or values of a layer.
+func cacheShape(opts Options) shapes.Shape {
+	return shapes.Make(opts.CacheType, opts.Config.NumKVHeads, opts.blocks(), BlockTokens, opts.Config.HeadDim)
 }
 
 func newCache(opts Options) (*cache, error) {
-	k := &cache{device: opts.Device, dims: cacheDims(opts)}
+	k := &cache{device: opts.Device, shape: cacheShape(opts)}
 	var err error
 	if k.block, err = NewExec(k.device, k.copyGraph); err != nil {
 		return nil, fmt.Errorf("engine: cache: %w", err)
@@ -46,7 +47,7 @@ func newCache(opts Options) (*cache, error) {
 
 // clear sets the cache to zero.
 func (k *cache) clear(layers int) error {
-	if k.layers, k.broken = graphx.ZeroTensors(k.device, shapeF32(k.dims[:]...), 2*layers); k.broken != nil {
+	if k.layers, k.broken = graphx.ZeroTensors(k.device, k.shape, 2*layers); k.broken != nil {
 		return fmt.Errorf("engine: cache: %w", k.broken)
 	}
 	return nil
@@ -86,9 +87,11 @@ func (k *cache) copyBlock(from, to int32) error {
 func (k *cache) copyGraph(in []*Node) []*Node {
 	layers, from, to := in[:len(in)-2], in[len(in)-2], in[len(in)-1]
 	zero := ZerosLike(from)
+	sizes := slices.Clone(k.shape.Dimensions)
+	sizes[1] = 1
 	out := make([]*Node, len(layers))
 	for i, x := range layers {
-		block := DynamicSlice(x, []*Node{zero, from, zero, zero}, []int{k.dims[0], 1, k.dims[2], k.dims[3]})
+		block := DynamicSlice(x, []*Node{zero, from, zero, zero}, sizes)
 		out[i] = DynamicUpdateSlice(x, block, []*Node{zero, to, zero, zero})
 	}
 	return out

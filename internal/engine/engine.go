@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/model"
 )
@@ -48,6 +49,9 @@ type Options struct {
 	// CacheTokens is the number of tokens in the KV cache, of all requests that run and of earlier ones: at least Context.
 	// It is rounded up to whole blocks. Default: Slots times Context.
 	CacheTokens int
+	// CacheType is float32, the default, or bfloat16, to which keys and values are then rounded; see
+	// [model.CachesBFloat16].
+	CacheType dtypes.DType
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
 	// limit, callers wait until their context ends.
 	Queue int
@@ -85,6 +89,9 @@ func New(opts Options) (*Engine, error) {
 	if err := checkLoops(opts.Device, opts.DecodeSteps); err != nil && !opts.unroll {
 		return nil, err
 	}
+	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !model.CachesBFloat16(opts.Device)) {
+		return nil, fmt.Errorf("engine: a cache of type %s, which %q does not have", t, opts.Device.Name())
+	}
 	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {
 		return nil, fmt.Errorf("engine: %d slots of %d tokens: want at least 1 slot and 2 to %d tokens",
 			opts.Slots, opts.Context, c.MaxPositions)
@@ -111,6 +118,7 @@ func (o Options) withDefaults() Options {
 	o.Slots = cmp.Or(o.Slots, DefaultSlots)
 	o.Context = cmp.Or(o.Context, o.Config.MaxPositions)
 	o.CacheTokens = cmp.Or(o.CacheTokens, o.Slots*o.Context)
+	o.CacheType = cmp.Or(o.CacheType, dtypes.Float32)
 	o.DecodeSteps = cmp.Or(o.DecodeSteps, 1)
 	return o
 }

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"github.com/goart-dev/art/model"
 	"math"
 	"math/bits"
+
+	"github.com/gomlx/compute/dtypes"
+
+	"github.com/goart-dev/art/model"
 )
 
 // Estimate is what an engine takes on the device besides the weights, in bytes: float64, as the sizes of a
@@ -24,8 +27,9 @@ type Estimate struct {
 //	Cache = 4 · 2·L·K·P·32·E
 //	Work  = 4 · (N·(4H + 2QE + 4KE + 4I + 8X) + 2·N·M + 4·W·V + G·R·2·E·sum(S)) + 4·Cache/P
 //
-// A device that is not fused takes 3·Cache (old, new and carried by a loop), and gathers the keys and values of a
-// layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round has N = 256·W tokens.
+// A cache in bfloat16 takes half. A device that is not fused takes 3·Cache (old, new and carried by a loop), and
+// gathers the keys and values of a layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round
+// has N = 256·W tokens.
 func EstimateMemory(opts Options, fused bool) Estimate {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
@@ -43,6 +47,9 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	inner := float64(max(c.IntermediateSize, c.MoEIntermediateSize))
 	token := 4*float64(c.HiddenSize) + 2*q*e + 4*kv + 4*inner + 8*float64(c.NumExperts)
 	block := 4 * 2 * float64(c.NumLayers) * kv * BlockTokens
+	if opts.CacheType == dtypes.BFloat16 {
+		block /= 2
+	}
 	m := Estimate{Cache: block * blocks}
 	m.Work = 4*block + 4*(round*token+2*round*most+4*w*float64(c.VocabSize)+tables)
 	if !fused {

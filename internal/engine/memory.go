@@ -34,8 +34,8 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	}
 	in = append(in, layout.NormShapes()...)
 	adapter.inputs = make([]*tensors.Tensor, len(in)-len(params.Names)) // only their number counts
-	k := &cache{device: opts.Device, dims: cacheDims(opts)}
-	layers := slices.Repeat([]shapes.Shape{shapeF32(k.dims[:]...)}, 2*c.NumLayers)
+	k := &cache{device: opts.Device, shape: cacheShape(opts)}
+	layers := slices.Repeat([]shapes.Shape{k.shape}, 2*c.NumLayers)
 	m.Cache = size(layers)
 	blocks := windows(opts).Largest() / BlockTokens
 	var rounds int64

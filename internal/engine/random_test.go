@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomlx/compute/dtypes"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
@@ -243,6 +244,8 @@ func TestComplete_Queue(t *testing.T) {
 	_, err = e.Complete(context.Background(), Request{Prompt: []int32{3}, MaxTokens: 1})
 	require.NoError(t, err)
 	requireNoBlocksInUse(t, e)
+	_, err = New(Options{Device: graphtest.CPU(t), Config: testConfig(), Params: params, CacheType: dtypes.BFloat16})
+	require.ErrorContains(t, err, `a cache of type BFloat16, which "cpu" does not have`)
 	_, err = New(Options{Device: device, Config: testConfig(), Params: params, Slots: 2, CacheTokens: 100})
 	require.ErrorContains(t, err, "at least 160, the context")
 }

@@ -33,15 +33,21 @@ func rounded(w *model.Weights) *model.Weights {
 	return out
 }
 
-// TestBFloat16: a model with bfloat16 matrices samples and trains. Its logprobs and its gradient are those of the CPU
-// device with the same weights, except that here the activations are rounded too.
+// TestBFloat16: a model with bfloat16 matrices samples and trains, with a cache of either type. Its logprobs and its
+// gradient are those of the CPU device with the same weights, except that here the activations are rounded too.
 func TestBFloat16(t *testing.T) {
+	for _, cache := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
+		t.Run(cache.String(), func(t *testing.T) { testBFloat16(t, cache) })
+	}
+}
+
+func testBFloat16(t *testing.T, cache dtypes.DType) {
 	w := weights(t)["tiny"]
 	on, a := device(t, configs[0]), adapter(t, w.Config)
 	params, err := w.ParamsAs(on, dtypes.BFloat16)
 	require.NoError(t, err)
 	e, err := engine.New(engine.Options{
-		Device: on, Config: w.Config, Params: params, Slots: 4, FewShapes: true, DecodeSteps: 16,
+		Device: on, Config: w.Config, Params: params, Slots: 4, CacheType: cache, FewShapes: true, DecodeSteps: 16,
 	})
 	require.NoError(t, err)
 	defer e.Close()

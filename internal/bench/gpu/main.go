@@ -25,12 +25,13 @@ import (
 
 // options are the flags.
 type options struct {
-	device, shape, weights string
-	lock                   string
-	batch, tokens, steps   int
-	runs                   int
-	budget                 time.Duration
-	recompute              bool
+	device, shape        string
+	weights, cache       string
+	lock                 string
+	batch, tokens, steps int
+	runs                 int
+	budget               time.Duration
+	recompute            bool
 }
 
 func main() {
@@ -45,6 +46,7 @@ func run() error {
 	flag.StringVar(&o.device, "device", "xla:cuda", "device to measure")
 	flag.StringVar(&o.shape, "shape", "tiny", "shape of the model: "+shapeNames())
 	flag.StringVar(&o.weights, "weights", "bfloat16", "type of the matrices: float32 or bfloat16")
+	flag.StringVar(&o.cache, "cache", "bfloat16", "type of the KV cache: float32 or bfloat16")
 	flag.IntVar(&o.batch, "batch", 1, "sequences")
 	flag.IntVar(&o.tokens, "tokens", 512,
 		"tokens of a prompt, or of a sequence that is trained on; for decode, tokens to make; for grpo, both")
@@ -78,6 +80,7 @@ type result struct {
 	Device    string  `json:"device"`
 	Shape     string  `json:"shape"`
 	Weights   string  `json:"weights"`
+	Cache     string  `json:"cache"` // of sampling
 	Batch     int     `json:"batch"`
 	Tokens    int     `json:"tokens"`          // of each sequence
 	Steps     int     `json:"steps,omitempty"` // tokens of a call
@@ -103,12 +106,13 @@ func openDevice(name string) (device compute.Backend, err error) {
 	return device, err
 }
 
-func matrices(weights string) (dtypes.DType, error) {
+// typeOf reads the type of matrices or of a cache.
+func typeOf(weights string) (dtypes.DType, error) {
 	switch weights {
 	case "float32":
 		return dtypes.Float32, nil
 	case "bfloat16":
 		return dtypes.BFloat16, nil
 	}
-	return 0, fmt.Errorf("weights of type %q: want float32 or bfloat16", weights)
+	return 0, fmt.Errorf("type %q: want float32 or bfloat16", weights)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -31,7 +32,11 @@ func measureJob(job string, o options) error {
 	if err != nil {
 		return err
 	}
-	kind, err := matrices(o.weights)
+	kind, err := typeOf(o.weights)
+	if err != nil {
+		return err
+	}
+	cached, err := typeOf(o.cache)
 	if err != nil {
 		return err
 	}
@@ -44,7 +49,7 @@ func measureJob(job string, o options) error {
 	if err != nil {
 		return err
 	}
-	s := &subject{options: o, device: device, config: c, params: params, size: kind.Size()}
+	s := &subject{options: o, device: device, config: c, params: params, size: kind.Size(), cached: cached}
 	return map[string]func() error{
 		"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train, "grpo": s.grpo,
 	}[job]()
@@ -78,7 +83,8 @@ type subject struct {
 	device compute.Backend
 	config *model.Config
 	params *model.Params
-	size   int // bytes of an element of a matrix
+	size   int          // bytes of an element of a matrix
+	cached dtypes.DType // of the KV cache
 }
 
 // work is what one run of a job does.
@@ -116,7 +122,8 @@ func (s *subject) report(w work, f func() error) error {
 	median := times[len(times)/2]
 	all, multiplied := parameters(s.config)
 	r := result{
-		Who: "art", Job: w.job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Batch: s.batch,
+		Who: "art", Job: w.job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Cache: s.cache,
+		Batch:  s.batch,
 		Tokens: s.tokens,
 		First:  first.Seconds(), Best: times[0], Median: median,
 		Rate: float64(w.tokens) / median, Recompute: s.recompute, Go: runtime.Version(),
@@ -194,8 +201,8 @@ func (s *subject) forward() error {
 
 func (s *subject) engine(context, steps int) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, FewShapes: true,
-		DecodeSteps: steps,
+		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, CacheType: s.cached,
+		FewShapes: true, DecodeSteps: steps,
 	})
 }
 

@@ -26,6 +26,7 @@ type comparison struct {
 	Device   string `json:"device"`
 	Model    string `json:"model"`
 	Weights  string `json:"weights"`
+	Cache    string `json:"cache"`
 	Replies  int    `json:"replies"`
 	EqualIDs int    `json:"equal_ids"`    // replies with the same ids as on the CPU device
 	Loop     int    `json:"loop_equal"`   // replies of the decode loop with the ids of single steps on this device
@@ -82,9 +83,10 @@ func parity(o options) error {
 		name string
 		w    *model.Weights
 	}{{"tiny", trained}, {"odd", random}} {
-		for _, weights := range []string{"float32", "bfloat16"} {
-			r, err := compare(host, device, m.w, weights)
-			r.Job, r.Device, r.Model, r.Weights = "parity", o.device, m.name, weights
+		for _, kinds := range [][2]string{{"float32", "float32"}, {"bfloat16", "float32"}, {"bfloat16", "bfloat16"}} {
+			weights, cache := kinds[0], kinds[1]
+			r, err := compare(host, device, m.w, weights, cache)
+			r.Job, r.Device, r.Model, r.Weights, r.Cache = "parity", o.device, m.name, weights, cache
 			if err == nil && !r.agrees() {
 				err = errors.New("differs from the CPU device by more than rounding")
 			}
@@ -101,8 +103,12 @@ func parity(o options) error {
 }
 
 // compare samples on both devices, and trains on the replies of one on both.
-func compare(host, device compute.Backend, w *model.Weights, weights string) (r comparison, err error) {
-	kind, err := matrices(weights)
+func compare(host, device compute.Backend, w *model.Weights, weights, cache string) (r comparison, err error) {
+	kind, err := typeOf(weights)
+	if err != nil {
+		return r, err
+	}
+	cached, err := typeOf(cache)
 	if err != nil {
 		return r, err
 	}
@@ -118,15 +124,18 @@ func compare(host, device compute.Backend, w *model.Weights, weights string) (r 
 	if err != nil {
 		return r, err
 	}
-	want, err := replies(host, w.Config, onHost, a, 1)
+	want, err := replies(engine.Options{Device: host, Config: w.Config, Params: onHost}, a)
 	if err != nil {
 		return r, err
 	}
-	stepped, err := replies(device, w.Config, onDevice, a, 1)
+	single := engine.Options{Device: device, Config: w.Config, Params: onDevice, CacheType: cached, DecodeSteps: 1}
+	loop := single
+	loop.DecodeSteps = 16
+	stepped, err := replies(single, a)
 	if err != nil {
 		return r, err
 	}
-	looped, err := replies(device, w.Config, onDevice, a, 16)
+	looped, err := replies(loop, a)
 	if err != nil {
 		return r, err
 	}
@@ -174,13 +183,10 @@ func apart(a, b []float32) figure {
 }
 
 // replies are prompts followed by what was sampled after them.
-func replies(
-	on compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter, steps int,
-) ([]grpo.Sequence, error) {
+func replies(opts engine.Options, a *lora.Adapter) ([]grpo.Sequence, error) {
 	const prompt, made = 6, 30
-	e, err := engine.New(engine.Options{
-		Device: on, Config: c, Params: params, Slots: 4, Context: 64, FewShapes: true, DecodeSteps: steps,
-	})
+	opts.Slots, opts.Context, opts.FewShapes = 4, 64, true
+	e, err := engine.New(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +200,7 @@ func replies(
 	for i := range 8 {
 		ids := make([]int32, prompt)
 		for j := range ids {
-			ids[j] = int32(rng.IntN(c.VocabSize))
+			ids[j] = int32(rng.IntN(opts.Config.VocabSize))
 		}
 		r, err := e.Complete(context.Background(), engine.Request{
 			Prompt: ids, MaxTokens: made, Seed: uint64(i), Adapter: loaded,
