@@ -131,7 +131,8 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := sizing{
-		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens, cache: cacheTypes[want.CacheType],
+		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
+		cache:   cacheTypes[want.CacheType],
 		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
 		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute,
 			Narrow: want.MicroTokens > 0},
