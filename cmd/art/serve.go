@@ -91,8 +91,8 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
 	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
 		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
-	flags.StringVar(&o.cacheType, "cache-type", "", "`type` of the KV cache, bfloat16 or float32; default: float32, or "+
-		"bfloat16 where the device trains with it")
+	flags.StringVar(&o.cacheType, "cache-type", "",
+		"`type` of the KV cache, bfloat16 or float32; default: float32, on GPUs as weights")
 	flags.IntVar(&o.queue, "queue", 0,
 		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
