@@ -75,6 +75,9 @@ func defineInspect(flags *flag.FlagSet) action {
 		if *cacheType != "float32" && *cacheType != "bfloat16" {
 			return badUsage("--cache-type %s: want float32 or bfloat16", *cacheType)
 		}
+		if *device == "" && (*weights != "float32" || *cacheType != "float32") {
+			return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", *weights, *cacheType)
+		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
 			on: *device, halved: *weights == "bfloat16", halfCache: *cacheType == "bfloat16",

@@ -300,6 +300,8 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"inspect --weights int4 tiny", 2, "--weights int4: want float32 or bfloat16"},
+		{"inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},
+		{"inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
 		{"inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
