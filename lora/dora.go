@@ -163,10 +163,12 @@ func (n *Norms) Of(
 	a *Adapter, trained []*tensors.Tensor, weight func(layer string) *tensors.Tensor,
 ) (norms []*tensors.Tensor, err error) {
 	for i, l := range a.layers[:a.NumNorms()] {
-		w := weight(l.Name)
-		if w == nil {
+		switch w := weight(l.Name); {
+		case w == nil:
 			err = errors.New("the base model does not have its weight")
-		} else {
+		case w.DType() == dtypes.Int8:
+			err = errors.New("its weight is int8, and DoRA needs those of float32 or bfloat16")
+		default:
 			var x *tensors.Tensor
 			x, err = n.exec(l).Call1(w, trained[3*i], trained[3*i+1], float32(a.config.Scale(l.Name)))
 			norms = append(norms, x)

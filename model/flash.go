@@ -23,7 +23,7 @@ func HasFlashAttention(device compute.Backend, c *Config) bool {
 // values to bfloat16, so it is for models whose matrices are rounded too.
 func (f *Forward) flash(g *Graph) bool {
 	return HasFlashAttention(g.Backend(), f.Config) &&
-		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() == dtypes.BFloat16
+		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() != dtypes.Float32
 }
 
 // attendFlash builds the causal attention of queries [R, T, H, E] to keys and values [R, K, T, E]: [R, T, H*E]. Where

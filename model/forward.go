@@ -53,7 +53,7 @@ type Cache struct {
 }
 
 // KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, in float32
-// or, where [CachesBFloat16], bfloat16.
+// or, where [ComputesBFloat16], bfloat16.
 type KV struct{ K, V *Node }
 
 // Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the
@@ -81,7 +81,7 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 // embed builds the embeddings of the tokens: [B, T, D].
 func (f *Forward) embed(d *design, in Input) *Node {
 	ids := ExpandAxes(in.tokens(), -1)
-	x := gatherRows(f.Param(embedName), ids)
+	x := gatherRows(f.matrix(embedName), ids)
 	if f.Embedding != nil {
 		x = f.Embedding(ids, embedLayer, x)
 	}
@@ -191,11 +191,11 @@ func (f *Forward) adapted(x *Node, name string, base func(*Node) *Node) *Node {
 func (f *Forward) Bias(layer string) *Node { return f.Param(layer + biasSuffix) }
 
 // head is [V, D].
-func (f *Forward) head() *Node {
+func (f *Forward) head() matrix {
 	if f.Config.TieEmbeddings {
-		return f.Param(embedName)
+		return f.matrix(embedName)
 	}
-	return f.Param(headName)
+	return f.matrix(headName)
 }
 
 // norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w. Gemma's has 1 + w in place of w.
@@ -231,7 +231,7 @@ func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 func (f *Forward) linear(x *Node, name string, bias bool) *Node {
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	base := func(x *Node) *Node {
-		y := matMulTransposed(x, f.Param(name+weightSuffix))
+		y := matMulTransposed(x, f.matrix(name+weightSuffix))
 		if bias {
 			y = Add(y, ExpandLeftToRank(f.Param(name+biasSuffix), 2))
 		}

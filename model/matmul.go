@@ -11,37 +11,63 @@ import (
 // Matrices may be bfloat16 on the device, where norms, sums and activations stay float32. A device that packs matrices
 // converts their elements to float32 as it reads them and computes in float32: only memory traffic is halved. On other
 // devices a matmul rounds its other operand to bfloat16 as well and accumulates in float32, as the matrix units of GPUs
-// do. The matrix is frozen: it has no gradient.
+// do. Matrices of int8 are multiplied in the same way, for bfloat16 has all of their numbers. A matrix of either type is
+// frozen: it has no gradient.
 
-// matMul builds x [M, K] times w [K, N]: [M, N].
-func matMul(x, w *Node) *Node {
-	if w = upcast(w); w.DType() == x.DType() {
+// scaleSuffix follows the name of a matrix of int8 in that of its scales.
+const scaleSuffix = ".scale"
+
+// matrix is a weight [N, K] as graphs read it. scale [N] is what its rows are multiplied by: nil but for int8.
+type matrix struct{ w, scale *Node }
+
+func (f *Forward) matrix(name string) matrix {
+	m := matrix{w: f.Param(name)}
+	if m.w.DType() == dtypes.Int8 {
+		m.scale = f.Param(name + scaleSuffix)
+	}
+	return m
+}
+
+// matMul builds x [M, N] times m [N, K]: [M, K].
+func matMul(x *Node, m matrix) *Node {
+	if w := upcast(m.w); w.DType() == x.DType() {
 		return BatchMatMul(x, w)
 	}
-	return mixedMatMul(x, w, 0)
+	return m.mixedMatMul(x, 0)
 }
 
-// matMulTransposed builds x [M, K] times the transpose of w [N, K]: [M, N].
-func matMulTransposed(x, w *Node) *Node {
-	if w = upcast(w); w.DType() == x.DType() {
+// matMulTransposed builds x [M, K] times the transpose of m [N, K]: [M, N].
+func matMulTransposed(x *Node, m matrix) *Node {
+	if w := upcast(m.w); w.DType() == x.DType() {
 		return MatMulTransposed(x, w)
 	}
-	return mixedMatMul(x, w, 1)
+	return m.mixedMatMul(x, 1)
 }
 
-// mixedMatMul contracts x [M, K] with one axis of a bfloat16 matrix. The gradient of x is such a matmul too, over the
+// mixedMatMul contracts x with one axis of a bfloat16 or int8 matrix. The gradient of x is such a matmul too, over the
 // other axis.
-func mixedMatMul(x, w *Node, axis int) *Node {
+func (m matrix) mixedMatMul(x *Node, axis int) *Node {
 	return withGradient(x,
-		func(x *Node) *Node { return bfloat16MatMul(x, w, axis) },
-		func(v *Node) *Node { return bfloat16MatMul(v, w, 1-axis) })
+		func(x *Node) *Node { return m.bfloat16MatMul(x, axis) },
+		func(v *Node) *Node { return m.bfloat16MatMul(v, 1-axis) })
 }
 
-// bfloat16MatMul rounds x to the type of w, and accumulates in float32.
-func bfloat16MatMul(x, w *Node, axis int) *Node {
-	w.AssertRank(2)
-	return Dot(ConvertDType(x, w.DType()), w).WithAccumulatorDType(dtypes.Float32).WithOutputDType(dtypes.Float32).
+// bfloat16MatMul rounds x to bfloat16, and accumulates in float32.
+func (m matrix) bfloat16MatMul(x *Node, axis int) *Node {
+	m.w.AssertRank(2)
+	if m.scale != nil && axis == 0 {
+		x = Mul(x, ExpandLeftToRank(m.scale, 2))
+	}
+	w := m.w
+	if w.DType() != dtypes.BFloat16 {
+		w = ConvertDType(w, dtypes.BFloat16)
+	}
+	y := Dot(ConvertDType(x, w.DType()), w).WithAccumulatorDType(dtypes.Float32).WithOutputDType(dtypes.Float32).
 		General([]int{1}, nil, []int{axis}, nil)
+	if m.scale != nil && axis == 1 {
+		y = Mul(y, ExpandLeftToRank(m.scale, 2))
+	}
+	return y
 }
 
 // dotOf returns a dot product with keys or values of a cache. Those of a bfloat16 cache are multiplied as they are,
@@ -53,9 +79,13 @@ func dotOf(x, cached *Node) *DotBuilder {
 	return Dot(ConvertDType(x, cached.DType()), cached).WithAccumulatorDType(x.DType()).WithOutputDType(x.DType())
 }
 
-// gatherRows builds rows of a matrix in float32.
-func gatherRows(w, rows *Node) *Node {
-	return float32s(Gather(upcast(w), rows))
+// gatherRows builds rows [..., 1] of a matrix in float32.
+func gatherRows(m matrix, rows *Node) *Node {
+	x := float32s(Gather(upcast(m.w), rows))
+	if m.scale != nil {
+		x = Mul(x, ExpandAxes(Gather(m.scale, rows), -1))
+	}
+	return x
 }
 
 // float32s is x in float32.
@@ -79,8 +109,9 @@ func packs(device compute.Backend) bool {
 	return ok
 }
 
-// CachesBFloat16 reports whether a device can have a KV cache in bfloat16: one that multiplies in bfloat16 itself.
-func CachesBFloat16(device compute.Backend) bool {
+// ComputesBFloat16 reports whether a device multiplies in bfloat16 itself, which a KV cache in bfloat16 and matrices of
+// int8 need.
+func ComputesBFloat16(device compute.Backend) bool {
 	return !packs(device) && ProfileOf(device).BFloat16
 }
 

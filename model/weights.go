@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -97,8 +98,10 @@ func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	return w.ParamsAs(device, dtypes.Float32)
 }
 
-// ParamsAs is Params with matrices of another type: Float32, or BFloat16, to which they are rounded. A device that
-// cannot multiply them is an error.
+// ParamsAs is Params with matrices of another type: Float32, BFloat16, to which they are rounded, or Int8. Of these each
+// row has a scale in float32, its largest element divided by 127, and each element is the nearest multiple of that
+// (LLM.int8(), Dettmers et al. 2022, whose outliers are not kept apart). Their scales are parameters too, which
+// [Params.Names] has after the matrix. A device that cannot multiply them is an error.
 func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -115,22 +118,52 @@ func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Para
 	return p, nil
 }
 
+// Rounded returns the weights as [Weights.ParamsAs] has them on a device: a copy whose matrices are rounded.
+func (w *Weights) Rounded(matrices dtypes.DType) *Weights {
+	out := &Weights{Config: w.Config, Tensors: slices.Clone(w.Tensors)}
+	for i, t := range out.Tensors {
+		if len(t.Shape) != 2 || matrices == dtypes.Float32 {
+			continue
+		}
+		data := slices.Clone(t.Data)
+		if matrices == dtypes.Int8 {
+			for row := range slices.Chunk(data, t.Shape[1]) {
+				graphx.RoundInt8(row)
+			}
+		} else {
+			for j, v := range data {
+				data[j] = bfloat16.FromFloat32(v).Float32()
+			}
+		}
+		out.Tensors[i].Data = data
+	}
+	return out
+}
+
 func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
 		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; "+
 			"use float32, the CPU device or one of XLA", device.Name())
 	}
-	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 {
-		return nil, fmt.Errorf("model: matrices of %s: want %s or %s", matrices, dtypes.Float32, dtypes.BFloat16)
+	if matrices == dtypes.Int8 && !ComputesBFloat16(device) {
+		return nil, fmt.Errorf("model: device %q does not multiply int8 matrices; use float32, bfloat16 or a device of XLA",
+			device.Name())
+	}
+	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 && matrices != dtypes.Int8 {
+		return nil, fmt.Errorf("model: matrices of %s: want %s, %s or %s", matrices, dtypes.Float32, dtypes.BFloat16,
+			dtypes.Int8)
 	}
 	return &Params{matrices: matrices}, nil
 }
 
 // add copies a tensor to the device. read fills dst with elements from element first on.
 func (p *Params) add(device compute.Backend, name string, shape []int, read func(dst []float32, first int)) error {
-	var x *tensors.Tensor
+	var x, scales *tensors.Tensor
 	var err error
 	switch {
+	case len(shape) == 2 && p.matrices == dtypes.Int8:
+		x, scales, err = graphx.UploadInt8(device, shape[0], shape[1],
+			func(dst []float32, row int) { read(dst, row*shape[1]) })
 	case len(shape) == 2:
 		x, err = graphx.UploadMatrix(device, p.matrices, shape[0], shape[1],
 			func(dst []float32, row int) { read(dst, row*shape[1]) })
@@ -143,6 +176,9 @@ func (p *Params) add(device compute.Backend, name string, shape []int, read func
 		return fmt.Errorf("model: %s: %w", name, err)
 	}
 	p.Names, p.Tensors = append(p.Names, name), append(p.Tensors, x)
+	if scales != nil {
+		p.Names, p.Tensors = append(p.Names, name+scaleSuffix), append(p.Tensors, scales)
+	}
 	return nil
 }
 

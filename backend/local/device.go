@@ -68,9 +68,17 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 			Op: "open", Err: fmt.Errorf("%w: %q does not multiply bfloat16 matrices", art.ErrDevice, device.Name()),
 			Hint: `leave Weights of local.Options empty, or use the CPU device or one of XLA`,
 		}
+	case "int8":
+		if model.ComputesBFloat16(device) {
+			return dtypes.Int8, nil
+		}
+		return 0, &art.Error{
+			Op: "open", Err: fmt.Errorf("%w: %q does not multiply int8 matrices", art.ErrDevice, device.Name()),
+			Hint: `use "float32" or "bfloat16" for Weights of local.Options, or a device of XLA`,
+		}
 	}
 	err := fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights)
-	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
+	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32", "bfloat16" or "int8"`}
 }
 
 // cacheTypes are the types of a KV cache, by their names in Options.
@@ -85,7 +93,7 @@ func checkCacheType(option string, device compute.Backend) error {
 		err := fmt.Errorf("%w: CacheType is %q", art.ErrInvalid, option)
 		return &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
 	}
-	if kind == dtypes.BFloat16 && !model.CachesBFloat16(device) {
+	if kind == dtypes.BFloat16 && !model.ComputesBFloat16(device) {
 		return &art.Error{
 			Op: "open", Err: fmt.Errorf("%w: %q has no cache in bfloat16", art.ErrDevice, device.Name()),
 			Hint: "leave CacheType of local.Options empty, or use a device of XLA",
@@ -96,7 +104,7 @@ func checkCacheType(option string, device compute.Backend) error {
 
 // cacheType returns the type of the cache of a model, as an option.
 func (b *Backend) cacheType(c *model.Config) string {
-	if b.matrices == dtypes.BFloat16 && model.CachesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
+	if b.matrices != dtypes.Float32 && model.ComputesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
 		return cmp.Or(b.opts.CacheType, "bfloat16")
 	}
 	return b.opts.CacheType

@@ -68,6 +68,9 @@ func TestOpen_UnknownDevice(t *testing.T) {
 func TestOpen_Weights(t *testing.T) {
 	_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "int4"})
 	require.ErrorIs(t, err, art.ErrInvalid)
+	_, err = Open(t.Context(), &Options{Dir: t.TempDir(), Weights: "int8"})
+	require.ErrorIs(t, err, art.ErrDevice)
+	require.ErrorContains(t, err, `"cpu" does not multiply int8 matrices`)
 	for _, weights := range []string{"float32", "bfloat16"} {
 		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Weights: weights})
 		require.NoError(t, err)

@@ -32,8 +32,9 @@ type Options struct {
 	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they
 	// are rounded. That halves memory and memory traffic. A GPU then uses its matrix units, which round the other operand
 	// as well and accumulate in float32; the CPU device computes in float32. Norms, attention, softmax, logprobs and
-	// adapters are always float32. A device that does not support it is an error. A run records the Weights and the device
-	// it was started with, and a change is logged as a warning.
+	// adapters are always float32. "int8" halves that once more on a device of XLA: the elements of a row share a scale in
+	// float32, and are multiplied as bfloat16. It excludes DoRA. A device that does not support a type is an error. A run
+	// records the Weights and the device it was started with, and a change is logged as a warning.
 	Weights string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
@@ -60,8 +61,8 @@ type Options struct {
 	CacheTokens int
 	// CacheType is the type of keys and values in the cache: "float32", or "bfloat16", to which they are rounded, on a
 	// device of XLA. That halves the cache's memory and traffic, which decide how fast many sequences are decoded; queries
-	// and weights of attention are rounded as well. Default: bfloat16 where the matrices are and a kernel of the device
-	// computes the attention of a training, which rounds the same; else float32.
+	// and weights of attention are rounded as well. Default: bfloat16 where the matrices are not float32 and a kernel of
+	// the device computes the attention of a training, which rounds the same; else float32.
 	CacheType string
 	// WarmUp has Register compile the programs that requests may need, so that none waits for a compilation. On a device
 	// of XLA that takes minutes; see art inspect --device for how many there are. Default: each is compiled when it is

@@ -279,8 +279,11 @@ func gigabytes(bytes float64) string { return fmt.Sprintf("%.2f GiB", bytes/(1<<
 func weightBytes(c *model.Config, matrices dtypes.DType) (bytes float64) {
 	for _, s := range c.Specs() {
 		size := 4.0
-		if len(s.Shape) == 2 && matrices == dtypes.BFloat16 {
-			size = 2
+		if len(s.Shape) == 2 {
+			size = float64(matrices.Size())
+		}
+		if len(s.Shape) == 2 && matrices == dtypes.Int8 {
+			bytes += 4 * float64(s.Shape[0]) // a scale for each row
 		}
 		for _, d := range s.Shape {
 			size *= float64(d)

@@ -50,7 +50,7 @@ func defineInspect(flags *flag.FlagSet) action {
 	adapter.define(flags, "that of the run, or 8")
 	full := flags.Bool("full", false, "training of all weights, in place of an adapter")
 	device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
-	weights := flags.String("weights", "float32", "`type` of matrices on it: float32 or bfloat16")
+	weights := flags.String("weights", "float32", "`type` of matrices on it: float32, bfloat16 or int8")
 	cacheType := flags.String("cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
 	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 	return func(args []string, stdout, _ io.Writer) error {
@@ -69,8 +69,9 @@ func defineInspect(flags *flag.FlagSet) action {
 			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
 		}
 		l := adapter.chosen()
-		if *weights != "float32" && *weights != "bfloat16" {
-			return badUsage("--weights %s: want float32 or bfloat16", *weights)
+		element := map[string]int64{"float32": 4, "bfloat16": 2, "int8": 1}[*weights]
+		if element == 0 {
+			return badUsage("--weights %s: want float32, bfloat16 or int8", *weights)
 		}
 		if *cacheType != "float32" && *cacheType != "bfloat16" {
 			return badUsage("--cache-type %s: want float32 or bfloat16", *cacheType)
@@ -80,7 +81,7 @@ func defineInspect(flags *flag.FlagSet) action {
 		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, halved: *weights == "bfloat16", halfCache: *cacheType == "bfloat16",
+			on: *device, element: element, halfCache: *cacheType == "bfloat16",
 			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 		}
 		return inspectModel(args[0], p, *asJSON, stdout)

@@ -262,6 +262,9 @@ func TestInspect_Device(t *testing.T) {
 	if half >= 0.6*all || half < 0.5*all {
 		t.Errorf("%v bytes in bfloat16 of %v", half, all)
 	}
+	if quarter, _ := inspect("xla:cuda", "--weights", "int8"); quarter >= 0.4*all || quarter < 0.25*all {
+		t.Errorf("%v bytes in int8 of %v", quarter, all)
+	}
 	whole := cache
 	if inspect("xla:cuda", "--cache-type", "bfloat16"); cache != whole/2 {
 		t.Errorf("the cache takes %v bytes in bfloat16, and %v in float32", cache, whole)
@@ -299,7 +302,7 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
 		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
 		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
-		{"inspect --weights int4 tiny", 2, "--weights int4: want float32 or bfloat16"},
+		{"inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16 or int8"},
 		{"inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},
 		{"inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
 		{"inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},

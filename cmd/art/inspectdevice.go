@@ -38,21 +38,25 @@ func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
 		}
 		m := engine.EstimateMemory(opts, profile.FusedAttention)
 		list = append(list, deviceReport{
-			Device: p.on, Length: length, Slots: p.slots, Weights: weightBytes(c, p.halved),
+			Device: p.on, Length: length, Slots: p.slots, Weights: weightBytes(c, p.element),
 			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),
 		})
 	}
 	return list
 }
 
-// weightBytes is the size of the weights on a device.
-func weightBytes(c *model.Config, halved bool) (bytes int64) {
+// weightBytes is the size of the weights on a device, of whose matrices an element has some bytes. Those of int8 have a
+// scale for each row.
+func weightBytes(c *model.Config, element int64) (bytes int64) {
 	_, shapes := c.Outline()
 	for _, s := range shapes {
-		if n := s.ByteSize(); halved && s.Rank() == 2 {
-			bytes += n / 2
-		} else {
-			bytes += n
+		if s.Rank() != 2 {
+			bytes += s.ByteSize()
+			continue
+		}
+		bytes += int64(s.Size()) * element
+		if element == 1 {
+			bytes += 4 * int64(s.Dim(0))
 		}
 	}
 	return bytes

@@ -23,7 +23,7 @@ type memoryPlan struct {
 	adapter        lora.Config // without targets and rank: that of the run
 	full           bool        // all weights are trained
 	on             string      // the device that programs are listed for; "" for none
-	halved         bool        // its matrices are bfloat16
+	element        int64       // bytes of an element of its matrices
 	halfCache      bool        // its cache is bfloat16
 }
 

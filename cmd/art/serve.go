@@ -85,7 +85,8 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
 	flags.StringVar(&o.device, "device", "", "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu")
 	flags.BoolVar(&o.warmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
-	flags.StringVar(&o.weights, "weights", "", "`type` of matrices on the device, bfloat16 or float32; default: float32")
+	flags.StringVar(&o.weights, "weights", "", "`type` of matrices on the device: float32, the default, bfloat16, or\n"+
+		"int8 on a device of XLA")
 	flags.StringVar(&o.toolFormat, "tool-format", "", toolFormatUsage)
 	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")

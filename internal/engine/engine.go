@@ -50,7 +50,7 @@ type Options struct {
 	// It is rounded up to whole blocks. Default: Slots times Context.
 	CacheTokens int
 	// CacheType is float32, the default, or bfloat16, to which keys and values are then rounded; see
-	// [model.CachesBFloat16].
+	// [model.ComputesBFloat16].
 	CacheType dtypes.DType
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
 	// limit, callers wait until their context ends.
@@ -89,7 +89,7 @@ func New(opts Options) (*Engine, error) {
 	if err := checkLoops(opts.Device, opts.DecodeSteps); err != nil && !opts.unroll {
 		return nil, err
 	}
-	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !model.CachesBFloat16(opts.Device)) {
+	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !model.ComputesBFloat16(opts.Device)) {
 		return nil, fmt.Errorf("engine: a cache of type %s, which %q does not have", t, opts.Device.Name())
 	}
 	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {

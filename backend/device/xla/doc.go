@@ -18,8 +18,9 @@
 //	xla:/path/plugin.so   this file
 //	xla                   CUDA where there is an NVIDIA GPU and a plug-in for it, otherwise CPU
 //
-// Options may follow, separated by commas: "xla:cuda,memory_fraction=0.9". Beside those of go-xla there is
-// flash_attention. On a GPU:
+// Options may follow, separated by commas: "xla:cuda,memory_fraction=0.9". Beside those of go-xla there are
+// flash_attention and device, the number of a GPU, from 0: "xla:cuda,device=1" is the second one of this host. Devices
+// of several numbers can be open at once. On a GPU:
 //
 //	tf32=true              multiplies float32 in TF32: faster, but sampler and trainer then differ by up to 0.01 nats
 //	flash_attention=false  does without cuDNN's kernel of attention, with which models of bfloat16 matrices are trained

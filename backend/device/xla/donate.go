@@ -22,7 +22,8 @@ import (
 // those.
 type device struct {
 	*goxla.Backend
-	name  string // that it was opened by: "xla:cuda"
+	name  string            // that it was opened by: "xla:cuda"
+	first compute.DeviceNum // of the plug-in's devices; to GoMLX it is number 0, the only one
 	flash bool   // attention may be cuDNN's
 
 	programs  atomic.Int64 // that were compiled
@@ -62,16 +63,24 @@ func (d *device) Builder(name string) compute.Builder {
 	return &builder{b, d}
 }
 
+// NumDevices implements [compute.Backend].
+func (d *device) NumDevices() int { return 1 }
+
+// DeviceDescription implements [compute.Backend].
+func (d *device) DeviceDescription(at compute.DeviceNum) string {
+	return d.Backend.DeviceDescription(d.first + at)
+}
+
 // BufferFromFlatData implements [compute.Backend].
 func (d *device) BufferFromFlatData(at compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
-	b, err := d.Backend.BufferFromFlatData(at, flat, shape)
+	b, err := d.Backend.BufferFromFlatData(d.first+at, flat, shape)
 	return d.own(b), d.fault(err, nil)
 }
 
 // NewSharedBuffer implements [compute.Backend]. XLA copies such a buffer where it is donated, so nothing that the host
 // still sees is overwritten.
 func (d *device) NewSharedBuffer(at compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
-	b, flat, err := d.Backend.NewSharedBuffer(at, shape)
+	b, flat, err := d.Backend.NewSharedBuffer(d.first+at, shape)
 	return d.own(b), flat, d.fault(err, nil)
 }
 
@@ -92,9 +101,15 @@ type buffer struct {
 // Backend implements [compute.Buffer].
 func (b *buffer) Backend() compute.Backend { return b.on }
 
+// DeviceNum implements [compute.Buffer].
+func (b *buffer) DeviceNum() (compute.DeviceNum, error) {
+	at, err := b.Buffer.DeviceNum()
+	return at - b.on.first, b.on.fault(err, nil)
+}
+
 // CopyToDevice implements [compute.Buffer].
 func (b *buffer) CopyToDevice(to compute.DeviceNum) (compute.Buffer, error) {
-	copied, err := b.Buffer.CopyToDevice(to)
+	copied, err := b.Buffer.CopyToDevice(b.on.first + to)
 	return b.on.own(copied), b.on.fault(err, nil)
 }
 
@@ -165,7 +180,7 @@ func (e *executable) Execute(
 		}
 		inner[i] = own.Buffer
 	}
-	out, err := made.Execute(inner, donate, at)
+	out, err := made.Execute(inner, donate, e.builder.on.first+at)
 	for i, b := range out {
 		out[i] = e.builder.on.own(b)
 	}

@@ -119,25 +119,30 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, cpu.path+",noshared_buffers", cpu.config("noshared_buffers"))
 }
 
-// TestCutFlash: the option of this package is not passed on, and a value that it cannot have is an error.
-func TestCutFlash(t *testing.T) {
+// TestCutOptions: the options of this package are not passed on, and a value that one cannot have is an error.
+func TestCutOptions(t *testing.T) {
 	for in, want := range map[string]struct {
-		rest  string
-		flash bool
+		rest string
+		own  options
 	}{
-		"":                               {"", true},
-		"tf32=true":                      {"tf32=true", true},
-		"flash_attention=false":          {"", false},
-		"a=1,flash_attention=false,tf32": {"a=1,tf32", false},
-		"flash_attention=true":           {"", true},
+		"":                               {"", options{flash: true}},
+		"tf32=true":                      {"tf32=true", options{flash: true}},
+		"flash_attention=false":          {"", options{}},
+		"a=1,flash_attention=false,tf32": {"a=1,tf32", options{}},
+		"flash_attention=true":           {"", options{flash: true}},
+		"device=3,tf32=true":             {"tf32=true", options{flash: true, device: 3}},
 	} {
-		rest, flash, err := cutFlash(in)
+		own, rest, err := cutOptions(in)
 		require.NoError(t, err)
 		require.Equal(t, want.rest, rest)
-		require.Equal(t, want.flash, flash)
+		require.Equal(t, want.own, own)
 	}
-	_, _, err := cutFlash("flash_attention=maybe")
+	_, _, err := cutOptions("flash_attention=maybe")
 	require.ErrorContains(t, err, "want flash_attention=true or flash_attention=false")
+	for _, bad := range []string{"device=-1", "device=", "device=one"} {
+		_, _, err = cutOptions(bad)
+		require.ErrorContains(t, err, "want the number of a device, from 0")
+	}
 }
 
 // TestPlugins_CUDAWanted: with an NVIDIA GPU and no plug-in for it, the missing plug-in is listed with what to install.

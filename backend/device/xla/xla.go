@@ -32,8 +32,8 @@ var ErrVersion = errors.New("the PJRT plug-in is too old")
 
 // New opens a device. config is what follows "xla:" in its name, as the comment of the package says.
 func New(config string) (compute.Backend, error) {
-	name, options, _ := strings.Cut(config, ",")
-	options, flash, err := cutFlash(options)
+	name, rest, _ := strings.Cut(config, ",")
+	own, rest, err := cutOptions(rest)
 	if err != nil {
 		return nil, fmt.Errorf("xla: %w", err)
 	}
@@ -44,7 +44,7 @@ func New(config string) (compute.Backend, error) {
 	if _, err := load(f); err != nil {
 		return nil, fmt.Errorf("xla: %w", f.unusable(err))
 	}
-	opened, err := goxla.New(f.config(options))
+	opened, err := goxla.New(f.config(rest))
 	if err != nil {
 		return nil, fmt.Errorf("xla: %s: %w", f.path, f.unusable(err))
 	}
@@ -52,24 +52,41 @@ func New(config string) (compute.Backend, error) {
 	if !ok {
 		return nil, fmt.Errorf("xla: go-xla opened a %T, want a *xla.Backend", opened)
 	}
-	return &device{Backend: of, name: f.device(), flash: flash && f.name == "cuda"}, nil
+	if n := of.NumDevices(); own.device >= n {
+		of.Finalize()
+		return nil, fmt.Errorf("xla: %s=%d: %s has %d devices, numbered from 0", deviceOption, own.device, f.device(), n)
+	}
+	return &device{
+		Backend: of, name: f.device(), first: compute.DeviceNum(own.device), flash: own.flash && f.name == "cuda",
+	}, nil
 }
 
-// cutFlash takes the option of this package out of those of go-xla. Without it, flash is true.
-func cutFlash(options string) (rest string, flash bool, err error) {
-	flash = true
+// options are those of this package.
+type options struct {
+	flash  bool // use the device's kernel of attention
+	device int  // number among those of the plug-in
+}
+
+// cutOptions takes the options of this package out of those of go-xla.
+func cutOptions(list string) (own options, rest string, err error) {
+	own.flash = true
 	var others []string
-	for option := range strings.SplitSeq(options, ",") {
-		value, ok := strings.CutPrefix(option, flashOption+"=")
-		if !ok {
+	for option := range strings.SplitSeq(list, ",") {
+		name, value, _ := strings.Cut(option, "=")
+		switch name {
+		case flashOption:
+			if own.flash, err = strconv.ParseBool(value); err != nil {
+				return own, "", fmt.Errorf("option %q: want %s=true or %[2]s=false", option, flashOption)
+			}
+		case deviceOption:
+			if own.device, err = strconv.Atoi(value); err != nil || own.device < 0 {
+				return own, "", fmt.Errorf("option %q: want the number of a device, from 0", option)
+			}
+		default:
 			others = append(others, option)
-			continue
-		}
-		if flash, err = strconv.ParseBool(value); err != nil {
-			return "", false, fmt.Errorf("option %q: want %s=true or %[2]s=false", option, flashOption)
 		}
 	}
-	return strings.Join(others, ","), flash, nil
+	return own, strings.Join(others, ","), nil
 }
 
 // resolve finds the plug-in that a name stands for.
@@ -157,4 +174,8 @@ const (
 	tf32Option   = "tf32"
 )
 
-const flashOption = "flash_attention"
+// Options of this package.
+const (
+	flashOption  = "flash_attention"
+	deviceOption = "device"
+)

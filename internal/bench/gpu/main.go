@@ -45,7 +45,7 @@ func run() error {
 	var o options
 	flag.StringVar(&o.device, "device", "xla:cuda", "device to measure")
 	flag.StringVar(&o.shape, "shape", "tiny", "shape of the model: "+shapeNames())
-	flag.StringVar(&o.weights, "weights", "bfloat16", "type of the matrices: float32 or bfloat16")
+	flag.StringVar(&o.weights, "weights", "bfloat16", "type of the matrices: float32, bfloat16 or int8")
 	flag.StringVar(&o.cache, "cache", "bfloat16", "type of the KV cache: float32 or bfloat16")
 	flag.IntVar(&o.batch, "batch", 1, "sequences")
 	flag.IntVar(&o.tokens, "tokens", 512,
@@ -113,6 +113,8 @@ func typeOf(weights string) (dtypes.DType, error) {
 		return dtypes.Float32, nil
 	case "bfloat16":
 		return dtypes.BFloat16, nil
+	case "int8":
+		return dtypes.Int8, nil
 	}
-	return 0, fmt.Errorf("type %q: want float32 or bfloat16", weights)
+	return 0, fmt.Errorf("type %q: want float32, bfloat16 or int8", weights)
 }

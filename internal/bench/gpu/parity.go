@@ -83,7 +83,7 @@ func parity(o options) error {
 		name string
 		w    *model.Weights
 	}{{"tiny", trained}, {"odd", random}} {
-		for _, kinds := range [][2]string{{"float32", "float32"}, {"bfloat16", "float32"}, {"bfloat16", "bfloat16"}} {
+		for _, kinds := range [][2]string{{"float32", "float32"}, {"bfloat16", "float32"}, {"bfloat16", "bfloat16"}, {"int8", "bfloat16"}} {
 			weights, cache := kinds[0], kinds[1]
 			r, err := compare(host, device, m.w, weights, cache)
 			r.Job, r.Device, r.Model, r.Weights, r.Cache = "parity", o.device, m.name, weights, cache
@@ -116,7 +116,7 @@ func compare(host, device compute.Backend, w *model.Weights, weights, cache stri
 	if err != nil {
 		return r, err
 	}
-	onHost, err := w.Params(host)
+	onHost, err := hostWeights(w, kind).Params(host)
 	if err != nil {
 		return r, err
 	}
@@ -162,6 +162,14 @@ func compare(host, device compute.Backend, w *model.Weights, weights, cache stri
 		r.Gradient = max(r.Gradient, apart(theirs.M[i], mine.M[i]))
 	}
 	return r, nil
+}
+
+// hostWeights are those that the CPU device is given: of int8 what the device has, of bfloat16 the numbers before rounding.
+func hostWeights(w *model.Weights, matrices dtypes.DType) *model.Weights {
+	if matrices == dtypes.Int8 {
+		return w.Rounded(matrices)
+	}
+	return w
 }
 
 // gapOf is the largest gap. The maximum of a device may ignore a NaN, the mean does not.

@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -91,6 +92,13 @@ func draw(device compute.Backend, c *model.Config, matrices dtypes.DType) (*mode
 			return nil, fmt.Errorf("%s: %w", spec.Name, err)
 		}
 		p.Names, p.Tensors = append(p.Names, spec.Name), append(p.Tensors, x)
+		if matrices == dtypes.Int8 && len(spec.Shape) == 2 {
+			scales := slices.Repeat([]float32{largest(spec) / math.MaxInt8}, spec.Shape[0])
+			if x, err = graphx.Upload(device, scales, spec.Shape[0]); err != nil {
+				return nil, fmt.Errorf("%s: %w", spec.Name, err)
+			}
+			p.Names, p.Tensors = append(p.Names, spec.Name+".scale"), append(p.Tensors, x)
+		}
 	}
 	return p, nil
 }
@@ -115,9 +123,14 @@ func drawn(number *Node, spec model.Spec, matrices dtypes.DType) *Node {
 	}
 	x = BitwiseShiftRightLogical(BitwiseXor(x, BitwiseShiftRightLogical(x, word32(g, 16))), word32(g, 8))
 	u := AddScalar(MulScalar(ConvertDType(ConvertDType(x, dtypes.Int32), dtypes.Float32), 1.0/(1<<24)), -0.5)
-	u = MulScalar(u, math.Sqrt(12/float64(spec.Shape[1])))
-	return ConvertDType(u, matrices)
+	if matrices == dtypes.Int8 {
+		return ConvertDType(Round(MulScalar(u, 2*math.MaxInt8)), matrices)
+	}
+	return ConvertDType(MulScalar(u, 2*float64(largest(spec))), matrices)
 }
+
+// largest is the largest element of a matrix of uniform distribution whose standard deviation is 1/sqrt(in).
+func largest(spec model.Spec) float32 { return float32(math.Sqrt(3 / float64(spec.Shape[1]))) }
 
 func word(g *Graph, dims []int, axis int) *Node {
 	return ConvertDType(Iota(g, shapes.Make(dtypes.Int32, dims...), axis), dtypes.Uint32)

@@ -21,17 +21,26 @@ func TestDraw(t *testing.T) {
 	}
 	c, err := configOf("tiny")
 	require.NoError(t, err)
-	params, err := draw(device, c, dtypes.BFloat16)
-	require.NoError(t, err)
-	for i, spec := range c.Specs() {
-		x := params.Tensors[i]
-		want := dtypes.Float32
-		if len(spec.Shape) == 2 {
-			want = dtypes.BFloat16
+	for _, matrices := range []dtypes.DType{dtypes.BFloat16, dtypes.Int8} {
+		params, err := draw(device, c, matrices)
+		require.NoError(t, err)
+		at := 0
+		for _, spec := range c.Specs() {
+			x, want := params.Tensors[at], dtypes.Float32
+			if len(spec.Shape) == 2 {
+				want = matrices
+			}
+			require.Equal(t, spec.Name, params.Names[at])
+			require.Equal(t, want, x.DType(), spec.Name)
+			require.Equal(t, spec.Shape, x.Shape().Dimensions, spec.Name)
+			require.True(t, x.IsOnDevice(0), spec.Name)
+			require.False(t, x.IsLocal(), spec.Name)
+			if at++; want == dtypes.Int8 {
+				require.Equal(t, spec.Name+".scale", params.Names[at])
+				require.Equal(t, spec.Shape[:1], params.Tensors[at].Shape().Dimensions)
+				at++
+			}
 		}
-		require.Equal(t, want, x.DType(), spec.Name)
-		require.Equal(t, spec.Shape, x.Shape().Dimensions, spec.Name)
-		require.True(t, x.IsOnDevice(0), spec.Name)
-		require.False(t, x.IsLocal(), spec.Name)
+		require.Len(t, params.Names, at)
 	}
 }

@@ -5,11 +5,9 @@ package xla_test
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
@@ -19,32 +17,22 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// rounded are weights whose matrices are rounded to bfloat16.
-func rounded(w *model.Weights) *model.Weights {
-	out := &model.Weights{Config: w.Config, Tensors: slices.Clone(w.Tensors)}
-	for i, x := range out.Tensors {
-		if len(x.Shape) == 2 {
-			out.Tensors[i].Data = slices.Clone(x.Data)
-			for j, v := range x.Data {
-				out.Tensors[i].Data[j] = bfloat16.FromFloat32(v).Float32()
-			}
-		}
-	}
-	return out
-}
-
-// TestBFloat16: a model with bfloat16 matrices samples and trains, with a cache of either type. Its logprobs and its
-// gradient are those of the CPU device with the same weights, except that here the activations are rounded too.
-func TestBFloat16(t *testing.T) {
-	for _, cache := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
-		t.Run(cache.String(), func(t *testing.T) { testBFloat16(t, cache) })
+// TestRounded: a model with matrices of bfloat16 or int8 samples and trains, with a cache of either type. Its logprobs
+// and its gradient are those of the CPU device with the same weights, except that here the activations are rounded too.
+func TestRounded(t *testing.T) {
+	for _, c := range []struct{ matrices, cache dtypes.DType }{
+		{dtypes.BFloat16, dtypes.Float32}, {dtypes.BFloat16, dtypes.BFloat16}, {dtypes.Int8, dtypes.BFloat16},
+	} {
+		t.Run(c.matrices.String()+" with a cache of "+c.cache.String(), func(t *testing.T) {
+			testRounded(t, c.matrices, c.cache)
+		})
 	}
 }
 
-func testBFloat16(t *testing.T, cache dtypes.DType) {
+func testRounded(t *testing.T, matrices, cache dtypes.DType) {
 	w := weights(t)["tiny"]
 	on, a := device(t, configs[0]), adapter(t, w.Config)
-	params, err := w.ParamsAs(on, dtypes.BFloat16)
+	params, err := w.ParamsAs(on, matrices)
 	require.NoError(t, err)
 	e, err := engine.New(engine.Options{
 		Device: on, Config: w.Config, Params: params, Slots: 4, CacheType: cache, FewShapes: true, DecodeSteps: 16,
@@ -74,7 +62,7 @@ func testBFloat16(t *testing.T, cache dtypes.DType) {
 		report.Gap.Tokens)
 	require.Less(t, report.Gap.Max, 0.1)
 
-	onCPU, err := rounded(w).Params(graphtest.Device(t))
+	onCPU, err := w.Rounded(matrices).Params(graphtest.Device(t))
 	require.NoError(t, err)
 	want, report, err := trainer.New(trainer.AdapterTarget(w.Config, onCPU, a),
 		trainer.Options{Device: graphtest.Device(t), FewShapes: true}).
