@@ -11,8 +11,8 @@ import (
 // Matrices may be bfloat16 on the device, where norms, sums and activations stay float32. A device that packs matrices
 // converts their elements to float32 as it reads them and computes in float32: only memory traffic is halved. On other
 // devices a matmul rounds its other operand to bfloat16 as well and accumulates in float32, as the matrix units of GPUs
-// do. Matrices of int8 are multiplied in the same way, for bfloat16 has all of their numbers. A matrix of either type is
-// frozen: it has no gradient.
+// do. Matrices of int8 are multiplied in the same way, for bfloat16 has all of their numbers. A matrix of either type
+// is frozen: it has no gradient.
 
 // scaleSuffix follows the name of a matrix of int8 in that of its scales.
 const scaleSuffix = ".scale"

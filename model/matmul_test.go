@@ -31,8 +31,8 @@ func TestMatMul_BFloat16(t *testing.T) {
 	out := graphtest.Run(t, graphtest.Complete(t), func(in []*Node) []*Node {
 		x, v := in[0], in[2]
 		w := ConvertDType(in[1], dtypes.BFloat16)
-		y := matMulTransposed(x, w)
-		z := matMul(x, TransposeAllAxes(w, 1, 0))
+		y := matMulTransposed(x, matrix{w: w})
+		z := matMul(x, matrix{w: TransposeAllAxes(w, 1, 0)})
 		require.Equal(t, dtypes.Float32, y.DType())
 		return []*Node{y, z, Gradient(ReduceAllSum(Mul(y, v)), x)[0], Gradient(ReduceAllSum(Mul(z, v)), x)[0]}
 	}, graphtest.Tensor(x, m, k), graphtest.Tensor(w, n, k), graphtest.Tensor(v, m, n))
@@ -61,12 +61,16 @@ func TestParamsAs_Errors(t *testing.T) {
 	w := testWeights(t, testConfig())
 	_, err := w.ParamsAs(graphtest.Reference(t), dtypes.BFloat16)
 	require.ErrorContains(t, err, "does not multiply bfloat16")
-	_, err = w.ParamsAs(graphtest.Device(t), dtypes.Int8)
-	require.ErrorContains(t, err, "want Float32 or BFloat16")
+	_, err = w.ParamsAs(graphtest.Device(t), dtypes.Float64)
+	require.ErrorContains(t, err, "want Float32, BFloat16 or Int8")
+	if !ComputesBFloat16(graphtest.Device(t)) {
+		_, err = w.ParamsAs(graphtest.Device(t), dtypes.Int8)
+		require.ErrorContains(t, err, "does not multiply int8")
+	}
 }
 
 // TestParamsAs_BFloat16: on a device that packs matrices, logprobs and gradients have the bits of float32 matrices of
-// the rounded numbers. Others round activations too: results differ as the mean of 0.02 nats that TestBFloat16 of
+// the rounded numbers. Others round activations too: results differ as the mean of 0.02 nats that TestRounded of
 // backend/device/xla allows, and by 5 percent.
 func TestParamsAs_BFloat16(t *testing.T) {
 	for _, c := range []*Config{testConfig(), oddConfig()} {

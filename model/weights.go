@@ -98,8 +98,8 @@ func (w *Weights) Params(device compute.Backend) (*Params, error) {
 	return w.ParamsAs(device, dtypes.Float32)
 }
 
-// ParamsAs is Params with matrices of another type: Float32, BFloat16, to which they are rounded, or Int8. Of these each
-// row has a scale in float32, its largest element divided by 127, and each element is the nearest multiple of that
+// ParamsAs is Params with matrices of another type: Float32, BFloat16, to which they are rounded, or Int8. Of these
+// each row has a scale in float32, its largest element divided by 127, and each element is the nearest multiple of that
 // (LLM.int8(), Dettmers et al. 2022, whose outliers are not kept apart). Their scales are parameters too, which
 // [Params.Names] has after the matrix. A device that cannot multiply them is an error.
 func (w *Weights) ParamsAs(device compute.Backend, matrices dtypes.DType) (*Params, error) {

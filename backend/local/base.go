@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gomlx/compute"
+
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
@@ -20,10 +22,11 @@ type base struct {
 	path      string
 	config    *model.Config
 	params    *model.Params
+	replicas  []replica // on the other devices
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
-	engine    *engine.Engine
-	training  *graphx.Programs // of all models on it
+	engine    *engine.Pool
+	training  *graphx.Programs // of all models on it, on the first device
 	plan      plan
 }
 
@@ -129,7 +132,7 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 	return s, nil
 }
 
-// load uploads the weights to the device, and starts the engine. The host keeps no weights.
+// load uploads the weights to the devices, and starts an engine on each. The host keeps no weights.
 func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err error) {
 	if s.template, err = chat.New(s.tokenizer, ""); err != nil {
 		return err
@@ -137,18 +140,37 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {
 		return err
 	}
-	profile := graphx.ProfileOf(b.device)
 	s.training = trainer.NewPrograms(b.device, s.config)
-	s.engine, err = engine.New(engine.Options{
-		Device: b.device, Config: s.config, Params: s.params,
+	if err := s.replicate(ctx, open, b); err != nil {
+		return err
+	}
+	engines := make([]*engine.Engine, 1+len(s.replicas))
+	if engines[0], err = s.start(b, b.device, s.params); err != nil {
+		return err
+	}
+	for i, r := range s.replicas {
+		if engines[i+1], err = s.start(b, r.device, r.params); err != nil {
+			engine.NewPool(engines[:i+1]...).Close()
+			return err
+		}
+	}
+	s.engine = engine.NewPool(engines...)
+	return nil
+}
+
+// start starts the engine of a device.
+func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (*engine.Engine, error) {
+	profile := graphx.ProfileOf(device)
+	e, err := engine.New(engine.Options{
+		Device: device, Config: s.config, Params: params,
 		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens,
 		CacheType: cacheTypes[b.cacheType(s.config)], Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil && !isDeviceFault(err) {
-		return memoryError(err, "lower Slots, Context or CacheTokens of local.Options")
+		return nil, memoryError(err, "lower Slots, Context or CacheTokens of local.Options")
 	}
-	return err
+	return e, err
 }
 
 // logLoaded logs the resources of a base model, and warns when memory did not allow the defaults.

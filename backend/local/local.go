@@ -29,6 +29,11 @@ type Options struct {
 	// Device computes: "cpu", the default, in Go (package backend/device/cpu), or any other that is registered with GoMLX.
 	// A program that imports backend/device/xla has "xla:cpu", "xla:cuda" and "xla:/path/plugin.so".
 	Device string
+	// Replicas are the names of further devices of the same kind, such as "xla:cuda,device=1", on which each base model is
+	// loaded too. Requests are shared among all devices, and a training computes micro-batches on all of them and updates
+	// on the first. Slots, CacheTokens and Queue are those of each device. On equal devices the bits of a result do not
+	// depend on their number. Default: none.
+	Replicas []string
 	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they
 	// are rounded. That halves memory and memory traffic. A GPU then uses its matrix units, which round the other operand
 	// as well and accumulate in float32; the CPU device computes in float32. Norms, attention, softmax, logprobs and
@@ -105,6 +110,8 @@ type Backend struct {
 	device compute.Backend
 	calls  atomic.Uint64
 
+	replicas []compute.Backend // further devices
+
 	matrices dtypes.DType // of base models
 
 	memory *memory
@@ -168,6 +175,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.device = device
+	if b.replicas, err = openReplicas(b.opts.Replicas, device); err != nil {
+		return nil, err
+	}
 	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
 		return nil, err
 	}
@@ -175,7 +185,15 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
-	b.memory.held = func() int64 { return graphx.HeldBytes(device) }
+	if !graphx.NamedProfile(b.opts.Device).UnknownMemory {
+		b.memory.devices = 1 + len(b.replicas)
+	}
+	b.memory.held = func() (bytes int64) {
+		for _, d := range append([]compute.Backend{device}, b.replicas...) {
+			bytes += graphx.HeldBytes(d)
+		}
+		return bytes
+	}
 	if m, ok := b.opts.Metrics.(server.EngineMetrics); ok {
 		m.Watch(b.engines)
 	}

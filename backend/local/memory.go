@@ -64,6 +64,7 @@ type memory struct {
 	few   bool                             // engine.Options.FewShapes
 
 	workers int // trainer.Options.Workers
+	devices int // that share this memory, each with the weights; 0 is one
 
 	mu    sync.Mutex
 	first float64 // free before the first base model; 0 when none was planned
@@ -80,6 +81,9 @@ func newMemory(device string, few bool) *memory {
 	}
 	return m
 }
+
+// shares is the number of devices that share the memory.
+func (m *memory) shares() float64 { return float64(max(1, m.devices)) }
 
 // room is the memory available to a base model, and whether it is known.
 type room struct {
@@ -133,7 +137,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	s := sizing{
 		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
 		cache:   cacheTypes[want.CacheType],
-		weights: weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
+		weights: m.shares() * weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
 		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute,
 			Narrow: want.MicroTokens > 0},
 	}
@@ -222,9 +226,10 @@ func (s *sizing) demand(p plan) demand {
 	sizes := s.training
 	sizes.Recompute = p.recompute
 	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength))
+	n := s.shares()
 	return demand{
-		weights: s.weights, cache: sampling.Cache, work: sampling.Work,
-		training: min(adapter+work+programs, max(0, p.room.bytes-s.weights-processBytes)/2),
+		weights: s.weights, cache: n * sampling.Cache, work: n * sampling.Work,
+		training: min(adapter+n*(work+programs), max(0, p.room.bytes-s.weights-processBytes)/2),
 	}
 }
 

@@ -112,7 +112,7 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
 		opts := b.trainerOptions()
-		opts.Programs = e.base.training
+		opts.Programs, opts.Replicas = e.base.training, e.base.trainerReplicas()
 		e.trainer = trainer.New(e.policy.target(e.base), opts)
 	}
 	return e.trainer

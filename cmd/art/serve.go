@@ -67,6 +67,7 @@ type serveOptions struct {
 	train, dir, tenants        string
 	tokenizer, device, weights string
 	cacheType                  string
+	replicas                   []string
 	toolFormat                 string
 	alpha                      float64
 	context, slots             int
@@ -84,6 +85,11 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
 	flags.StringVar(&o.device, "device", "", "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu")
+	flags.Func("replica", "a further `device` of the same kind, xla:cuda,device=1; may be repeated",
+		func(name string) error {
+			o.replicas = append(o.replicas, name)
+			return nil
+		})
 	flags.BoolVar(&o.warmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
 	flags.StringVar(&o.weights, "weights", "", "`type` of matrices on the device: float32, the default, bfloat16, or\n"+
 		"int8 on a device of XLA")

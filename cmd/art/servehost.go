@@ -67,9 +67,9 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 		dir = h.dir
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: dir, Device: o.device, Weights: o.weights, Context: o.context, Slots: o.slots, CacheTokens: o.cacheTokens,
-		CacheType: o.cacheType, Queue: o.queue, WarmUp: o.warmUp, Rollouts: h.rollouts, Metrics: h.metrics,
-		Progress: stderr, Logger: logger,
+		Dir: dir, Device: o.device, Replicas: o.replicas, Weights: o.weights, Context: o.context, Slots: o.slots,
+		CacheTokens: o.cacheTokens, CacheType: o.cacheType, Queue: o.queue, WarmUp: o.warmUp,
+		Rollouts: h.rollouts, Metrics: h.metrics, Progress: stderr, Logger: logger,
 	})
 	if err != nil {
 		return h, err

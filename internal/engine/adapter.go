@@ -21,6 +21,16 @@ type Adapter struct {
 	inputs  []*tensors.Tensor // its tensors, and then the norms of DoRA
 	key     string            // adapters with equal keys share graphs
 	id      *identity
+
+	replicas []*Adapter // the same on the other devices of a pool
+}
+
+// on returns the adapter on the device of an engine of a pool.
+func (a *Adapter) on(engine int) *Adapter {
+	if a == nil || engine == 0 {
+		return a
+	}
+	return a.replicas[engine-1]
 }
 
 // identity stands for an adapter where only the difference from others counts: it does not keep the tensors alive.

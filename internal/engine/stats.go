@@ -27,6 +27,16 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
+// add adds the stats of another engine.
+func (s *Stats) add(o Stats) {
+	s.Running, s.Waiting = s.Running+o.Running, s.Waiting+o.Waiting
+	s.Blocks, s.Free, s.Cached = s.Blocks+o.Blocks, s.Free+o.Free, s.Cached+o.Cached
+	s.Rounds, s.Steps = s.Rounds+o.Rounds, s.Steps+o.Steps
+	s.Prefilled, s.Sampled = s.Prefilled+o.Prefilled, s.Sampled+o.Sampled
+	s.Preempted, s.Evicted = s.Preempted+o.Preempted, s.Evicted+o.Evicted
+	s.Copied, s.Reused = s.Copied+o.Copied, s.Reused+o.Reused
+}
+
 // count counts the tokens of a round.
 func (l *loop) count(r schedule.Round) {
 	l.totals.Rounds++

@@ -14,8 +14,8 @@ import (
 const int8Elements = 1 << 20
 
 // UploadInt8 copies a matrix [rows, columns] to the device in int8, with a scale for each row, [rows] float32: the
-// largest magnitude of the row divided by 127. An element is about its scale times its int8, rounded to even. read fills
-// dst with rows from row first on.
+// largest magnitude of the row divided by 127. An element is about its scale times its int8, rounded to even. read
+// fills dst with rows from row first on.
 func UploadInt8(
 	device compute.Backend, rows, columns int, read func(dst []float32, first int),
 ) (matrix, scales *tensors.Tensor, err error) {

@@ -57,7 +57,7 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	for s := range t.smaller(length) {
 		t.sizes = s
 		for _, part := range programParts {
-			takes = t.target.copies()*4*e.params + e.work(s, length) + t.limitPrograms(part)
+			takes = t.target.copies()*4*e.params + float64(len(t.places()))*(e.work(s, length)+t.limitPrograms(part))
 			if takes <= bytes {
 				return takes, true
 			}
@@ -69,7 +69,9 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 // limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.
 func (t *Trainer) limitPrograms(part float64) float64 {
 	most := int64(part * float64(t.opts.ProgramBytes))
-	t.programs.Limit(most)
+	for _, p := range t.places() {
+		p.programs.Limit(most)
+	}
 	return float64(max(0, most-t.programs.Bytes()))
 }
 

@@ -54,12 +54,17 @@ func (t *Trainer) pass(
 		}
 		return p.collect(batch, pieces[i], out[n:])
 	}}
-	err = t.each(ctx, pieces, func(i int) error {
-		out, err := t.call(f, pieces[i].Layout, slices.Concat(shared, pieces[i].Tensors(call.denominator)))
+	err = t.each(ctx, pieces, func(at, i int) error {
+		out, err := t.call(at, f, pieces[i].Layout, slices.Concat(shared[at], pieces[i].Tensors(call.denominator)))
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
 		}
-		return in.done(i, out)
+		grads, err := t.home(at, out[:n])
+		if err != nil {
+			finalize(out[n:])
+			return err
+		}
+		return in.done(i, slices.Concat(grads, out[n:]))
 	})
 	in.drop()
 	if err != nil {
@@ -142,33 +147,30 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 	return m.spread(batch, out[2], p.logprobs)
 }
 
-// each calls f for each of pieces, on as many goroutines as there are workers, until one fails or ctx is done. Those
-// that are larger than usual come last, one at a time: the device gives each all of its workers.
-func (t *Trainer) each(ctx context.Context, pieces []piece, f func(i int) error) error {
+// each calls f for each of pieces, on as many goroutines for each device as there are workers, until one fails or ctx
+// is done. Those that are larger than usual come last, one at a time for each device, which gives it all of its
+// workers.
+func (t *Trainer) each(ctx context.Context, pieces []piece, f func(at, i int) error) error {
 	f = t.paced(ctx, f)
 	usual := slices.IndexFunc(pieces, t.large)
 	if usual < 0 {
 		usual = len(pieces)
 	}
-	err := t.parallel(ctx, usual, f)
-	for i := usual; i < len(pieces) && err == nil; i++ {
-		if err = context.Cause(ctx); err == nil {
-			if err = f(i); err != nil {
-				err = fmt.Errorf("trainer: %w", err)
-			}
-		}
+	err := t.parallel(ctx, 0, usual, t.sizes.Workers, f)
+	if err == nil {
+		err = t.parallel(ctx, usual, len(pieces), 1, f)
 	}
 	return err
 }
 
 // paced returns f with a pause after each call.
-func (t *Trainer) paced(ctx context.Context, f func(i int) error) func(i int) error {
+func (t *Trainer) paced(ctx context.Context, f func(at, i int) error) func(at, i int) error {
 	if t.opts.Pause == nil {
 		return f
 	}
-	return func(i int) error {
+	return func(at, i int) error {
 		began := time.Now()
-		err := f(i)
+		err := f(at, i)
 		if err == nil {
 			t.opts.Pause(ctx, time.Since(began))
 		}
@@ -176,22 +178,23 @@ func (t *Trainer) paced(ctx context.Context, f func(i int) error) func(i int) er
 	}
 }
 
-// parallel calls f for 0 to n-1.
-func (t *Trainer) parallel(ctx context.Context, n int, f func(i int) error) error {
+// parallel calls f for the numbers from one to another, without the latter, on some workers for each device.
+func (t *Trainer) parallel(ctx context.Context, from, to, workers int, f func(at, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(t.sizes.Workers, n) {
+	devices := 1 + len(t.opts.Replicas)
+	for worker := range min(workers*devices, to-from) {
 		wg.Go(func() {
 			for i := range next {
-				if err := f(i); err != nil {
+				if err := f(worker%devices, i); err != nil {
 					cancel(fmt.Errorf("trainer: %w", err))
 				}
 			}
 		})
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
+	for i := from; i < to && ctx.Err() == nil; i++ {
 		select {
 		case next <- i:
 		case <-ctx.Done():

@@ -180,7 +180,7 @@ func TestEach_CallsAllOrStops(t *testing.T) {
 		tr := New(smallTarget, Options{Workers: workers})
 		var running, most, calls atomic.Int32
 		seen := make([]atomic.Int32, 40)
-		require.NoError(t, tr.parallel(context.Background(), len(seen), func(i int) error {
+		require.NoError(t, tr.parallel(context.Background(), 0, len(seen), workers, func(_, i int) error {
 			most.Store(max(most.Load(), running.Add(1)))
 			seen[i].Add(1)
 			running.Add(-1)
@@ -192,7 +192,7 @@ func TestEach_CallsAllOrStops(t *testing.T) {
 		require.LessOrEqual(t, int(most.Load()), workers)
 
 		bad := errors.New("bad")
-		err := tr.parallel(context.Background(), 10_000, func(i int) error {
+		err := tr.parallel(context.Background(), 0, 10_000, workers, func(_, i int) error {
 			calls.Add(1)
 			if i == 5 {
 				return bad

@@ -56,9 +56,9 @@ type programKey struct {
 	layout grpo.Layout
 }
 
-// call runs a graph on a micro-batch.
-func (t *Trainer) call(f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
-	return t.programs.Call(programKey{t.target.layout, f.name, layout}, f.build, in)
+// call runs a graph on a micro-batch, on the device of a number.
+func (t *Trainer) call(at int, f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
+	return t.places()[at].programs.Call(programKey{t.target.layout, f.name, layout}, f.build, in)
 }
 
 // lossGraph is the graph of a loss: with backward the gradients of the trained tensors; then the loss, its metrics as

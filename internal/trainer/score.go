@@ -22,8 +22,8 @@ func (t *Trainer) score(
 	}
 	defer free()
 	results := make([]*tensors.Tensor, len(micro))
-	err = t.each(ctx, micro, func(i int) error {
-		out, err := t.call(f, micro[i].Layout, slices.Concat(shared, micro[i].LogprobTensors()))
+	err = t.each(ctx, micro, func(at, i int) error {
+		out, err := t.call(at, f, micro[i].Layout, slices.Concat(shared[at], micro[i].LogprobTensors()))
 		if err != nil {
 			return fmt.Errorf("logprobs: %w", err)
 		}
@@ -39,19 +39,6 @@ func (t *Trainer) score(
 		}
 	}
 	return err
-}
-
-// shared lists the inputs that all micro-batches have in common: the frozen tensors, the trained ones, and the norms of
-// those, which free releases.
-func (t *Trainer) shared(trained []*tensors.Tensor) (in []any, free func(), err error) {
-	norms, err := t.normsOf(trained)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, x := range slices.Concat(t.target.frozen, trained, norms) {
-		in = append(in, x)
-	}
-	return in, func() { finalize(norms) }, nil
 }
 
 // compareLater compares the logprobs of the mini-batches after the first with those of the sampler. The gradient of the

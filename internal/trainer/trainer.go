@@ -29,7 +29,9 @@ var ErrDiverged = errors.New("trainer: the run diverged")
 // Options describe a trainer. Device is required.
 type Options struct {
 	Device compute.Backend
-	// Workers is the number of micro-batches that are computed at once. Default: the number of CPUs in use.
+	// Replicas are further devices that compute micro-batches.
+	Replicas []Replica
+	// Workers is the number of micro-batches that each device computes at once. Default: the number of CPUs in use.
 	Workers int
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.

@@ -24,7 +24,7 @@ type device struct {
 	*goxla.Backend
 	name  string            // that it was opened by: "xla:cuda"
 	first compute.DeviceNum // of the plug-in's devices; to GoMLX it is number 0, the only one
-	flash bool   // attention may be cuDNN's
+	flash bool              // attention may be cuDNN's
 
 	programs  atomic.Int64 // that were compiled
 	compiling atomic.Int64 // nanoseconds that this took

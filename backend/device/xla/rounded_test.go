@@ -5,6 +5,7 @@ package xla_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
@@ -60,7 +61,8 @@ func testRounded(t *testing.T, matrices, cache dtypes.DType) {
 	require.NoError(t, err)
 	t.Logf("gap of sampler and trainer: at most %.2g, mean %.2g nats of %v tokens", report.Gap.Max, report.Gap.Mean(),
 		report.Gap.Tokens)
-	require.Less(t, report.Gap.Max, 0.1)
+	require.Less(t, report.Gap.Max, 0.2)
+	require.Less(t, report.Gap.Mean(), 0.01)
 
 	onCPU, err := w.Rounded(matrices).Params(graphtest.Device(t))
 	require.NoError(t, err)
@@ -70,10 +72,8 @@ func testRounded(t *testing.T, matrices, cache dtypes.DType) {
 	require.NoError(t, err)
 	t.Logf("logprobs differ from the CPU device's by %.2g, mean %.2g", report.Gap.Max, report.Gap.Mean())
 	require.Less(t, report.Gap.Mean(), 0.02)
-	most := 0.0
-	for i, g := range want.M {
-		most = max(most, norm(g, got.M[i])/norm(g, nil))
-	}
-	t.Logf("gradients differ by %.2g of their length", most)
-	require.Less(t, most, 0.05)
+	whole, there := slices.Concat(want.M...), slices.Concat(got.M...)
+	off := norm(whole, there) / norm(whole, nil)
+	t.Logf("the gradient differs by %.2g of its length", off)
+	require.Less(t, off, 0.05)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
@@ -83,7 +84,9 @@ func parity(o options) error {
 		name string
 		w    *model.Weights
 	}{{"tiny", trained}, {"odd", random}} {
-		for _, kinds := range [][2]string{{"float32", "float32"}, {"bfloat16", "float32"}, {"bfloat16", "bfloat16"}, {"int8", "bfloat16"}} {
+		for _, kinds := range [][2]string{
+			{"float32", "float32"}, {"bfloat16", "float32"}, {"bfloat16", "bfloat16"}, {"int8", "bfloat16"},
+		} {
 			weights, cache := kinds[0], kinds[1]
 			r, err := compare(host, device, m.w, weights, cache)
 			r.Job, r.Device, r.Model, r.Weights, r.Cache = "parity", o.device, m.name, weights, cache
@@ -164,7 +167,8 @@ func compare(host, device compute.Backend, w *model.Weights, weights, cache stri
 	return r, nil
 }
 
-// hostWeights are those that the CPU device is given: of int8 what the device has, of bfloat16 the numbers before rounding.
+// hostWeights are those that the CPU device is given: of int8 what the device has, of bfloat16 the numbers before
+// rounding.
 func hostWeights(w *model.Weights, matrices dtypes.DType) *model.Weights {
 	if matrices == dtypes.Int8 {
 		return w.Rounded(matrices)
