@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -78,6 +79,10 @@ func defineInspect(flags *flag.FlagSet) action {
 		}
 		if *device == "" && (*weights != "float32" || *cacheType != "float32") {
 			return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", *weights, *cacheType)
+		}
+		if kind, _, _ := strings.Cut(*device, ":"); kind == cpu.Name && (*weights == "int8" || *cacheType == "bfloat16") {
+			return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
+				"a device of XLA", *device, *weights, *cacheType)
 		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,

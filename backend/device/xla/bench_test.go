@@ -51,17 +51,79 @@ func each(b *testing.B, bench func(b *testing.B, on compute.Backend, w *model.We
 	}
 }
 
-// measure calls f once to compile, and then reports tokens a second.
-func measure(b *testing.B, tokens int, f func()) {
+// measure calls f once to compile, then those of compiled, and then reports tokens a second.
+func measure(b *testing.B, tokens int, f func(), compiled ...func()) {
 	start := time.Now()
 	f()
 	first := time.Since(start)
+	for _, f := range compiled {
+		f()
+	}
 	b.ResetTimer()
 	for range b.N {
 		f()
 	}
 	b.ReportMetric(float64(tokens*b.N)/b.Elapsed().Seconds(), "tokens/s")
 	b.ReportMetric(first.Seconds(), "s-first")
+}
+
+// BenchmarkHost is how long the device waits for the host: the part of the time of decoding many tokens per call, and
+// of a training step, in which no program runs, and that time for each call. It is what asynchronous calls could save.
+func BenchmarkHost(b *testing.B) {
+	large, err := wideWeights()
+	require.NoError(b, err)
+	for name, w := range map[string]*model.Weights{"tiny": weights(b)["tiny"], "wide": large} {
+		run := func(what string, bench func(b *testing.B, on compute.Backend, compiled func())) {
+			b.Run(fmt.Sprintf("%s/model=%s", what, name), func(b *testing.B) {
+				var u use
+				bench(b, graphtest.HookedOn(device(b, configs[0]), graphtest.Hooks{Run: u.begin, Ran: u.end}), u.reset)
+				idle := b.Elapsed() - u.busy
+				b.ReportMetric(100*idle.Seconds()/b.Elapsed().Seconds(), "host-%")
+				b.ReportMetric(1e6*idle.Seconds()/float64(u.calls), "host-us/call")
+			})
+		}
+		for _, batch := range []int{1, 16} {
+			run(fmt.Sprintf("decode=%d", batch), func(b *testing.B, on compute.Backend, compiled func()) {
+				decode(b, on, w, decoding{batch, 32, model.Sampling{Temperature: 1, TopP: 1}}, compiled)
+			})
+		}
+		run("train", func(b *testing.B, on compute.Backend, compiled func()) {
+			train(b, on, w, adapter(b, w.Config), compiled)
+		})
+	}
+}
+
+// use is the time in which one program runs, or several at once.
+type use struct {
+	mu             sync.Mutex
+	running, calls int
+	since          time.Time
+	busy           time.Duration
+}
+
+func (u *use) begin() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.running == 0 {
+		u.since = time.Now()
+	}
+	u.running++
+	u.calls++
+	return nil
+}
+
+func (u *use) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.running--; u.running == 0 {
+		u.busy += time.Since(u.since)
+	}
+}
+
+func (u *use) reset() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls, u.busy = 0, 0
 }
 
 // complete sends all requests at once.
@@ -91,7 +153,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, batch := range []int{1, 16} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			each(b, func(b *testing.B, on compute.Backend, w *model.Weights, _ *lora.Adapter) {
-				decode(b, on, w, batch, 1, model.Sampling{})
+				decode(b, on, w, decoding{batch: batch, steps: 1})
 			})
 		})
 	}
@@ -105,51 +167,59 @@ func BenchmarkLoop(b *testing.B) {
 		for _, batch := range []int{1, 16} {
 			for _, topP := range []float64{1, 0.9} {
 				b.Run(fmt.Sprintf("batch=%d/model=%s/topP=%v", batch, name, topP), func(b *testing.B) {
-					decode(b, device(b, configs[0]), w, batch, 32, model.Sampling{Temperature: 1, TopP: topP})
+					decode(b, device(b, configs[0]), w, decoding{batch, 32, model.Sampling{Temperature: 1, TopP: topP}})
 				})
 			}
 		}
 	}
 }
 
-// decode makes 50 tokens of each of some sequences.
-func decode(
-	b *testing.B, on compute.Backend, w *model.Weights, batch, steps int, sampling model.Sampling,
-) {
+// decoding is of batch sequences at once, and of steps tokens per call.
+type decoding struct {
+	batch, steps int
+	sampling     model.Sampling
+}
+
+// decode makes 50 tokens of each sequence.
+func decode(b *testing.B, on compute.Backend, w *model.Weights, d decoding, compiled ...func()) {
 	const length = 50
 	params, err := w.Params(on)
 	require.NoError(b, err)
 	e, err := engine.New(engine.Options{
-		Device: on, Config: w.Config, Params: params, Slots: batch, FewShapes: steps > 1, DecodeSteps: steps,
+		Device: on, Config: w.Config, Params: params, Slots: d.batch, FewShapes: d.steps > 1, DecodeSteps: d.steps,
 	})
 	require.NoError(b, err)
 	defer e.Close()
 	loaded, err := e.NewAdapter(adapter(b, w.Config))
 	require.NoError(b, err)
-	requests := make([]engine.Request, batch)
+	requests := make([]engine.Request, d.batch)
 	for i := range requests {
-		requests[i] = engine.Request{Prompt: []int32{int32(i)}, MaxTokens: length, Adapter: loaded, Sampling: sampling}
+		requests[i] = engine.Request{Prompt: []int32{int32(i)}, MaxTokens: length, Adapter: loaded, Sampling: d.sampling}
 	}
-	measure(b, batch*length, func() { complete(b, e, requests) })
+	measure(b, d.batch*length, func() { complete(b, e, requests) }, compiled...)
 }
 
 func BenchmarkTrain(b *testing.B) {
+	each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) { train(b, on, w, a) })
+}
+
+// train makes steps of 8 sequences of 192 tokens.
+func train(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, compiled ...func()) {
 	const rows, length = 8, 193
-	each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) {
-		params, err := w.Params(on)
-		require.NoError(b, err)
-		teacher, state := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on}),
-			trainer.AdapterState(a)
-		all := make([]grpo.Sequence, rows)
-		for i := range all {
-			ids := tokens(rand.New(rand.NewPCG(seed, uint64(i))), w.Config, length)
-			all[i] = sequence(ids[:1], &engine.Result{IDs: ids[1:], Logprobs: make([]float32, length-1)}, i)
-		}
-		measure(b, rows*(length-1), func() {
-			_, _, err := teacher.Train(context.Background(), state, all, trainer.Run{
-				Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
-			})
-			require.NoError(b, err)
+	params, err := w.Params(on)
+	require.NoError(b, err)
+	teacher, state := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on}),
+		trainer.AdapterState(a)
+	all := make([]grpo.Sequence, rows)
+	for i := range all {
+		ids := tokens(rand.New(rand.NewPCG(seed, uint64(i))), w.Config, length)
+		all[i] = sequence(ids[:1], &engine.Result{IDs: ids[1:], Logprobs: make([]float32, length-1)}, i)
+	}
+	measure(b, rows*(length-1), func() {
+		_, _, err := teacher.Train(context.Background(), state, all, trainer.Run{
+			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(),
+			Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
 		})
-	})
+		require.NoError(b, err)
+	}, compiled...)
 }

@@ -25,6 +25,8 @@ type Hooks struct {
 	Run      func() error // of a graph
 	Read     func() error // of a buffer
 	Finalize func() error // of a buffer
+
+	Ran func() // called after the run of a graph
 }
 
 // Hooked returns the CPU device with hooks.
@@ -114,6 +116,9 @@ func (e *watchedExecutable) Execute(
 		own[i] = b.(*watchedBuffer).Buffer
 	}
 	out, err := e.Executable.Execute(own, donate, at)
+	if e.device.hooks.Ran != nil {
+		e.device.hooks.Ran()
+	}
 	for i, b := range out {
 		out[i] = &watchedBuffer{b, e.device}
 	}
