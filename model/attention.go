@@ -28,7 +28,7 @@ type attention struct {
 type part struct {
 	from, rows, length int
 	aligned            bool          // rows begin with the first token: positions are indices
-	flash              bool          // a kernel of the device computes causal attention
+	kernel             kernel        // of the device; nil for none
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
 	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
 	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
@@ -47,7 +47,11 @@ func (f *Forward) attention(in Input) *attention {
 	default:
 		a.size = in.Tokens.Shape().Dim(1)
 		a.parts = []*part{causal(in.Tokens)}
-		a.parts[0].flash = f.flash(in.Tokens.Graph())
+	}
+	if in.Cache == nil && f.flash(in.Tokens.Graph()) {
+		for _, p := range a.parts {
+			p.kernel = attendFlash
+		}
 	}
 	return a
 }
@@ -183,7 +187,7 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	var y *Node // [B, T, H*E]
 	var next KV
 	if len(a.parts) > 1 {
-		y = a.join(q, KV{K: key, V: value}, func(p *part, q *Node, kv KV) *Node { return p.attend(d, l, q, kv) })
+		y = a.join(d, l, q, KV{K: key, V: value})
 	} else {
 		var all KV
 		all, next = a.remember(KV{K: key, V: value}, cached)
@@ -205,8 +209,8 @@ func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
 
 // attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E]: [R, T, H*E].
 func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
-	if p.flash && d.scoreCap == 0 && (l.window == 0 || l.window >= p.length) {
-		return attendFlash(q, all, d.queryScale)
+	if p.aligned && p.hasKernel(d, l, p.length) {
+		return p.kernel(q, all, d.queryScale)
 	}
 	b, t, e := p.rows, p.length, q.Shape().Dim(3)
 	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)

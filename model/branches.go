@@ -54,13 +54,46 @@ func (a *attention) branch(in Input) {
 
 // join builds the attention of each part, and joins what they make: [1, M, H*E]. q is [1, M, H, E], and keys and values
 // are [1, M, K, E].
-func (a *attention) join(q *Node, fresh KV, attend func(p *part, q *Node, kv KV) *Node) *Node {
+func (a *attention) join(d *design, l layer, q *Node, fresh KV) *Node {
 	var list []*Node
 	for _, p := range a.parts {
-		y := attend(p, p.slice(q), KV{K: p.gather(fresh.K), V: p.gather(fresh.V)})
+		kv := KV{K: p.gather(fresh.K), V: p.gather(fresh.V)}
+		var y *Node
+		if p.computesWhole(d, l) {
+			y = p.attendWhole(d, q, kv)
+		} else {
+			y = p.attend(d, l, p.slice(q), kv)
+		}
 		list = append(list, Reshape(y, 1, p.rows*p.length, -1))
 	}
 	return Concatenate(list, 1)
+}
+
+// wholeParts bounds how much of the scores of whole rows may be of what branches share: all of S²/2 are computed for
+// the T·S that are needed.
+const wholeParts = 4
+
+// computesWhole reports whether the kernel of the device computes the whole rows that branches end. It computes scores
+// several times as fast as attention that keeps them, and so may compute more.
+func (p *part) computesWhole(d *design, l layer) bool {
+	if p.keys == nil {
+		return false
+	}
+	s := p.keys.Shape().Dim(1)
+	return p.hasKernel(d, l, s) && s <= 2*wholeParts*p.length
+}
+
+// attendWhole builds the attention of a part, [R, T, H*E], from that of whole rows with what they go on from. Merging
+// parts by log(sum(exp)) would compute less, but the kernel has no gradient of that. Queries of what is shared are
+// computed for each row again, and dropped. q is [1, M, H, E].
+func (p *part) attendWhole(d *design, q *Node, all KV) *Node {
+	h, e, s := q.Shape().Dim(2), q.Shape().Dim(3), p.keys.Shape().Dim(1)
+	rows := Reshape(Gather(Reshape(q, -1, h*e), p.keys), p.rows, s, h, e)
+	y := p.kernel(rows, all, d.queryScale) // [R, S, H*E]
+	position := Reshape(Slice(p.query, AxisRange(), AxisRange(), AxisElem(0)), p.rows, p.length)
+	position = MinScalar(position, int32(s-1)) // padding may exceed it
+	row := Iota(q.Graph(), shapeI32(p.rows, p.length), 0)
+	return Gather(y, Stack([]*Node{row, position}, -1))
 }
 
 // slice builds the tokens of a part, [R, T, ...], of x [1, M, ...].

@@ -26,6 +26,15 @@ func (f *Forward) flash(g *Graph) bool {
 		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() != dtypes.Float32
 }
 
+// kernel builds the causal attention of queries [R, T, H, E], which it scales, to keys and values [R, K, T, E]:
+// [R, T, H*E].
+type kernel func(q *Node, all KV, scale float64) *Node
+
+// hasKernel reports whether the kernel of a device computes the attention of a layer to some tokens.
+func (p *part) hasKernel(d *design, l layer, tokens int) bool {
+	return p.kernel != nil && d.scoreCap == 0 && (l.window == 0 || l.window >= tokens)
+}
+
 // attendFlash builds the causal attention of queries [R, T, H, E] to keys and values [R, K, T, E]: [R, T, H*E]. Where
 // there is a GPU, internal/bench/gpu compares it and its gradient with the CPU device.
 func attendFlash(q *Node, all KV, scale float64) *Node {
