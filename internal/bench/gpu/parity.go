@@ -194,9 +194,9 @@ func apart(a, b []float32) figure {
 	return figure(d / distance(a, nil))
 }
 
-// replies are prompts followed by what was sampled after them, four for each, which share its training.
+// replies are prompts followed by what was sampled after them.
 func replies(opts engine.Options, a *lora.Adapter) ([]grpo.Sequence, error) {
-	const prompt, made, group = 32, 30, 4
+	const prompt, made = 6, 30
 	opts.Slots, opts.Context, opts.FewShapes = 4, 64, true
 	e, err := engine.New(opts)
 	if err != nil {
@@ -209,9 +209,9 @@ func replies(opts engine.Options, a *lora.Adapter) ([]grpo.Sequence, error) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var all []grpo.Sequence
-	ids := make([]int32, prompt)
-	for i := range 2 * group {
-		for j := 0; j < prompt && i%group == 0; j++ {
+	for i := range 8 {
+		ids := make([]int32, prompt)
+		for j := range ids {
 			ids[j] = int32(rng.IntN(opts.Config.VocabSize))
 		}
 		r, err := e.Complete(context.Background(), engine.Request{
