@@ -113,6 +113,11 @@ func TestNorms_MatchFloat64(t *testing.T) {
 	}
 	_, err = n.Of(a, upload(a), func(string) *tensors.Tensor { return nil })
 	require.ErrorContains(t, err, `norms of "a.wide": the base model does not have its weight`)
+	quantized, _, err := graphx.UploadInt8(device, normLayers[0].Out, normLayers[0].In,
+		func(dst []float32, _ int) { clear(dst) })
+	require.NoError(t, err)
+	_, err = n.Of(a, upload(a), func(string) *tensors.Tensor { return quantized })
+	require.ErrorContains(t, err, `norms of "a.wide": its weight is int8`)
 }
 
 // TestNorms_WorkBytes: what is computed at once is kept in memory.

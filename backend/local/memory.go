@@ -137,7 +137,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 	s := sizing{
 		memory: m, config: c, slots: want.Slots, context: want.Context, tokens: want.CacheTokens,
 		cache:   cacheTypes[want.CacheType],
-		weights: m.shares() * weightBytes(c, matrices), params: adapterParams(c.Linears(), lora.DefaultRank),
+		weights: m.shares() * float64(c.WeightBytes(matrices)), params: adapterParams(c.Linears(), lora.DefaultRank),
 		training: trainer.Sizes{Workers: m.workers, MicroTokens: want.MicroTokens, Recompute: want.Recompute,
 			Narrow: want.MicroTokens > 0},
 	}
@@ -279,24 +279,6 @@ func memoryError(err error, hint string) error {
 
 // gigabytes formats a size.
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.2f GiB", bytes/(1<<30)) }
-
-// weightBytes returns the size of the weights with matrices of a type.
-func weightBytes(c *model.Config, matrices dtypes.DType) (bytes float64) {
-	for _, s := range c.Specs() {
-		size := 4.0
-		if len(s.Shape) == 2 {
-			size = float64(matrices.Size())
-		}
-		if len(s.Shape) == 2 && matrices == dtypes.Int8 {
-			bytes += 4 * float64(s.Shape[0]) // a scale for each row
-		}
-		for _, d := range s.Shape {
-			size *= float64(d)
-		}
-		bytes += size
-	}
-	return bytes
-}
 
 // adapterParams returns the number of parameters of an adapter on these layers.
 func adapterParams(layers []model.LinearShape, rank int) (n float64) {

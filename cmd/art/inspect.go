@@ -70,8 +70,8 @@ func defineInspect(flags *flag.FlagSet) action {
 			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
 		}
 		l := adapter.chosen()
-		element := map[string]int64{"float32": 4, "bfloat16": 2, "int8": 1}[*weights]
-		if element == 0 {
+		matrices, ok := matrixTypes[*weights]
+		if !ok {
 			return badUsage("--weights %s: want float32, bfloat16 or int8", *weights)
 		}
 		if *cacheType != "float32" && *cacheType != "bfloat16" {
@@ -86,7 +86,7 @@ func defineInspect(flags *flag.FlagSet) action {
 		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, element: element, halfCache: *cacheType == "bfloat16",
+			on: *device, matrices: matrices, halfCache: *cacheType == "bfloat16",
 			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 		}
 		return inspectModel(args[0], p, *asJSON, stdout)

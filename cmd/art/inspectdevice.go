@@ -14,6 +14,11 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
+// matrixTypes are the types of --weights.
+var matrixTypes = map[string]dtypes.DType{
+	"float32": dtypes.Float32, "bfloat16": dtypes.BFloat16, "int8": dtypes.Int8,
+}
+
 // deviceReport is what serving takes on a device that is named by --device: from sizes alone, without opening it.
 type deviceReport struct {
 	Device   string           `json:"device"`
@@ -38,28 +43,11 @@ func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
 		}
 		m := engine.EstimateMemory(opts, profile.FusedAttention)
 		list = append(list, deviceReport{
-			Device: p.on, Length: length, Slots: p.slots, Weights: weightBytes(c, p.element),
+			Device: p.on, Length: length, Slots: p.slots, Weights: c.WeightBytes(p.matrices),
 			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),
 		})
 	}
 	return list
-}
-
-// weightBytes is the size of the weights on a device, of whose matrices an element has some bytes. Those of int8 have a
-// scale for each row.
-func weightBytes(c *model.Config, element int64) (bytes int64) {
-	_, shapes := c.Outline()
-	for _, s := range shapes {
-		if s.Rank() != 2 {
-			bytes += s.ByteSize()
-			continue
-		}
-		bytes += int64(s.Size()) * element
-		if element == 1 {
-			bytes += 4 * int64(s.Dim(0))
-		}
-	}
-	return bytes
 }
 
 // lines are the report in text.

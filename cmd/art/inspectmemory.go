@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/gomlx/compute/dtypes"
+
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
@@ -19,12 +21,12 @@ const processBytes = 128 << 20
 type memoryPlan struct {
 	lengths        []int
 	slots, workers int
-	tokens         int         // of the cache; 0: the length for each slot
-	adapter        lora.Config // without targets and rank: that of the run
-	full           bool        // all weights are trained
-	on             string      // the device that programs are listed for; "" for none
-	element        int64       // bytes of an element of its matrices
-	halfCache      bool        // its cache is bfloat16
+	tokens         int          // of the cache; 0: the length for each slot
+	adapter        lora.Config  // without targets and rank: that of the run
+	full           bool         // all weights are trained
+	on             string       // the device that programs are listed for; "" for none
+	matrices       dtypes.DType // of its weights
+	halfCache      bool         // its cache is bfloat16
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.

@@ -33,9 +33,7 @@ func TestSeveral(t *testing.T) {
 		require.NoError(t, err)
 		defer on.Finalize()
 		require.Equal(t, 1, on.NumDevices())
-		descriptions[on.(interface {
-			DeviceDescription(compute.DeviceNum) string
-		}).DeviceDescription(0)] = true
+		descriptions[on.DeviceDescription(0)] = true
 
 		double, err := graph.NewExec(on, func(x *graph.Node) *graph.Node { return graph.Add(x, x) })
 		require.NoError(t, err)
