@@ -2816,3 +2816,22 @@ columns:
 	JNZ group
 	VZEROUPPER
 	RET
+
+// func widenAVX2
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), BX
+numbers:
+	VPMOVZXWD 0(SI), Y0
+	VPSLLD $16, Y0, Y0
+	VMOVUPS Y0, 0(DI)
+	VPMOVZXWD 16(SI), Y1
+	VPSLLD $16, Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	ADDQ $32, SI
+	ADDQ $64, DI
+	SUBQ $16, BX
+	JNZ numbers
+	VZEROUPPER
+	RET

@@ -142,7 +142,7 @@ func BenchmarkLayers(b *testing.B) {
 		}
 	}
 	c := make([]float32, 256*3072)
-	for _, m := range []int{1, 2, 4, 8, 16, 256} {
+	for _, m := range []int{1, 2, 4, 8, 16, 64, 256} {
 		a := random(m, 3072, plain)
 		for name, weights := range map[string][]*Packed{"f32": full, "bf16": half} {
 			b.Run(fmt.Sprintf("%d/%s", m, name), func(b *testing.B) {
@@ -189,6 +189,39 @@ func BenchmarkRead(b *testing.B) {
 			x := random(1, n, plain).Data
 			seconds := best(b, func() { k.Read(p, x) })
 			b.ReportMetric(4*float64(n)/seconds/1e9, "GB/s")
+		})
+	}
+}
+
+// The matmuls of attention of a few rows to keys and values that come from memory, each head computed by one worker:
+// what decoding does.
+func BenchmarkHeads(b *testing.B) {
+	level, err := cpuid.Default()
+	if err != nil {
+		b.Fatal(err)
+	}
+	k, p := New(level), pool.New(0)
+	defer p.Close()
+	const heads, keys, size = 200, 2048, 128
+	cache := random(heads*keys, size, plain).Data
+	for _, m := range []int{1, 2, 4, 8, 16, 24} {
+		q, scores := random(m, size, plain), random(m, keys, plain)
+		bench := func(name string, run func(part []float32)) {
+			b.Run(fmt.Sprintf("%s/%d", name, m), func(b *testing.B) {
+				seconds := best(b, func() {
+					p.For(heads, func(i int) { run(cache[i*keys*size:][:keys*size]) })
+				})
+				b.ReportMetric(4*float64(len(cache))/seconds/1e9, "GB/s")
+				b.ReportMetric(2*float64(m*len(cache))/seconds/1e9, "GFLOP/s")
+			})
+		}
+		bench("keys", func(part []float32) {
+			c := make([]float32, m*keys)
+			k.Mul(nil, Matmul{Out{c, keys}, q, View{part, 1, size}, m, keys, size, false})
+		})
+		bench("values", func(part []float32) {
+			c := make([]float32, m*size)
+			k.Mul(nil, Matmul{Out{c, size}, scores, View{part, size, 1}, m, size, keys, false})
 		})
 	}
 }

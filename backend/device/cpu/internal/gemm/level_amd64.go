@@ -12,7 +12,7 @@ var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
 	transB: transBAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
-	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWideAVX512, read: readAVX512,
+	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWith(widenAVX512), read: readAVX512,
 }
 
 var wideAVX512 = []wide{
@@ -23,7 +23,7 @@ var wideAVX512 = []wide{
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
 	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, oneStage: oneStageRowsAVX2, near: oneStageAhead,
-	copy: copyLines, transpose: transposeAVX2, widen: widenAll, read: readAVX2,
+	copy: copyLines, transpose: transposeAVX2, widen: widenWith(widenAVX2), read: readAVX2,
 }
 
 //go:noescape
@@ -51,11 +51,16 @@ func transposeBlocksAVX512(p *packing)
 //go:noescape
 func widenAVX512(dst, src unsafe.Pointer, n int)
 
-// widenWideAVX512 is widenAll.
-func widenWideAVX512(dst []float32, src []uint16) {
-	n := len(src) &^ 15
-	if n > 0 {
-		widenAVX512(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
+//go:noescape
+func widenAVX2(dst, src unsafe.Pointer, n int)
+
+// widenWith is widenAll with a kernel for 16 numbers and more.
+func widenWith(kernel func(dst, src unsafe.Pointer, n int)) func(dst []float32, src []uint16) {
+	return func(dst []float32, src []uint16) {
+		n := len(src) &^ 15
+		if n > 0 {
+			kernel(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
+		}
+		widenAll(dst[n:], src[n:])
 	}
-	widenAll(dst[n:], src[n:])
 }

@@ -37,7 +37,12 @@ func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	}
 	dst := b.s.b.take(b.kc * panel)
 	b.copyPanel(dst, j, width)
-	return panelAt(dst), 0
+	r := panelAt(dst)
+	if p == nil && v.Row == 1 && v.Col == b.kc { // its columns follow one another, and kernels prefetch those of the next
+		here := unsafe.Pointer(&v.Data[b.k0+(b.j0+j)*v.Col])
+		r.ahead = int(uintptr(here)-uintptr(r.at)) + 4*width*v.Col
+	}
+	return r, 0
 }
 
 // transposes reports whether B's columns are contiguous and the kernels for that take them.

@@ -275,6 +275,7 @@ func avx2() string {
 	for r := 1; r <= streamRows; r++ {
 		setAVX2.stream(s, r)
 	}
+	setAVX2.widen(s)
 	return s.String()
 }
 

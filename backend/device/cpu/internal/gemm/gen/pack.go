@@ -6,7 +6,7 @@ import "fmt"
 func packAVX512(s *source) {
 	copyAVX512(s)
 	transposeBlocksAVX512(s)
-	widenAVX512(s)
+	setAVX512.widen(s)
 }
 
 // Registers: AX the argument; SI and DI the source and the destination; R8 and R9 a line of each; R13 the distance of
@@ -76,16 +76,18 @@ func transposeBlocksAVX512(s *source) {
 	packEnd(s)
 }
 
-// widenAVX512 widens a multiple of 16 numbers.
-func widenAVX512(s *source) {
-	s.WriteString("\n// func widenAVX512\nTEXT ·widenAVX512(SB), NOSPLIT, $0-24\n")
+// widen writes a kernel that widens a multiple of 16 numbers.
+func (m amd64) widen(s *source) {
+	fmt.Fprintf(s, "\n// func widen%[1]s\nTEXT ·widen%[1]s(SB), NOSPLIT, $0-24\n", m.name)
 	s.op("MOVQ dst+0(FP), DI")
 	s.op("MOVQ src+8(FP), SI")
 	s.op("MOVQ n+16(FP), BX")
 	s.label("numbers")
-	s.op("VPMOVZXWD (SI), Z0")
-	s.op("VPSLLD $16, Z0, Z0")
-	s.op("VMOVUPS Z0, (DI)")
+	for v := range 64 / m.bytes {
+		s.op("VPMOVZXWD %d(SI), %s", v*m.bytes/2, m.reg(v))
+		s.op("VPSLLD $16, %s, %s", m.reg(v), m.reg(v))
+		s.op("VMOVUPS %s, %d(DI)", m.reg(v), v*m.bytes)
+	}
 	s.op("ADDQ $32, SI")
 	s.op("ADDQ $64, DI")
 	s.op("SUBQ $16, BX")
