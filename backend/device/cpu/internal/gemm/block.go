@@ -135,7 +135,17 @@ func (b *block) down() {
 func (b *block) across() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
+	lanes := rest
+	if b.swapped { // C has room, and the panel has zeros
+		lanes = b.level.padded(rest)
+	}
 	for _, run := range groups(b.mb, b.groupRows()) {
+		if whole == 0 && rest <= narrowColumns && run.count > 0 { // one call of a kernel
+			b.begin(b.inPlaceLeft(0), run, 0, last)
+			b.prefetchRows(run.at+run.each, run.each)
+			b.level.tiles(b.s, run.each, lanes, false)
+			continue
+		}
 		for i := range run.count {
 			at := run.at + i*run.each
 			left := b.inPlaceLeft(at)
@@ -147,7 +157,7 @@ func (b *block) across() {
 				if whole == 0 {
 					b.prefetchRows(at+run.each, run.each)
 				}
-				b.level.tiles(b.s, run.each, rest, false)
+				b.level.tiles(b.s, run.each, lanes, false)
 			}
 		}
 	}

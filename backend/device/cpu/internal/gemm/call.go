@@ -100,9 +100,15 @@ func inside(name string, v View, at, rows, columns int) {
 }
 
 // shouldSwap reports whether to compute the transposed matmul, since kernels compute columns of C together and these
-// are few.
+// are few, or since it reads contiguous columns of B as rows of A, where they need not be transposed.
 func (g *call) shouldSwap() bool {
-	if g.b.packed != nil || g.n >= g.m || g.n > swapMost {
+	if g.b.packed != nil {
+		return false
+	}
+	if g.level.transB == nil && g.b.view.Row == 1 && g.b.view.Col > 1 && g.m < g.n {
+		return g.m >= swapRows && g.m <= g.level.columns
+	}
+	if g.n >= g.m || g.n > swapMost {
 		return false
 	}
 	rows := g.a.Col == 1 && g.level.transB != nil && g.n <= swapColumns && g.k >= swapDepth
@@ -127,12 +133,13 @@ func (g *call) task(s *scratch, i int) {
 		one.compute(s, i0, mb, j0, nb, View{one.c.Data[i0*g.c.Row+j0:], g.c.Row, 1})
 		return
 	}
-	c, to := s.c.take(mb*nb), one.c.Data[j0*g.c.Row+i0:]
+	row := g.level.padded(nb)
+	c, to := s.c.take(mb*row), one.c.Data[j0*g.c.Row+i0:]
 	if g.add || g.resume {
-		g.level.pack(s, lines{dst: Out{c, nb}, src: View{to, 1, g.c.Row}, k: mb, width: nb})
+		g.level.pack(s, lines{dst: Out{c, row}, src: View{to, 1, g.c.Row}, k: mb, width: nb})
 	}
-	one.compute(s, i0, mb, j0, nb, View{c, nb, 1})
-	g.level.pack(s, lines{dst: Out{to, g.c.Row}, src: View{c, 1, nb}, k: nb, width: mb})
+	one.compute(s, i0, mb, j0, nb, View{c, row, 1})
+	g.level.pack(s, lines{dst: Out{to, g.c.Row}, src: View{c, 1, row}, k: nb, width: mb})
 }
 
 // copyView copies a matrix.

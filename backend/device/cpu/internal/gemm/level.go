@@ -22,6 +22,7 @@ type level struct {
 	oneStage      int      // most rows of A for which a packed B is prefetched in one stage,
 	oneStageHalf  int      // and the same for bfloat16,
 	near          int      // so many bytes ahead
+	reread        int      // rows of a packed B that groups of rows of A read one after another; 0: longBlock
 	copy          func(*packing)
 	transpose     []func(*packing) // by numbers of a line, for a multiple of 4 lines; nil: they are transposed in Go
 	blocks        func(*packing)   // transposes blocks of 32 x 32; nil: they are transposed like others
@@ -35,6 +36,14 @@ func (l *level) largest() int {
 		return len(l.broad) - 1
 	}
 	return l.rows
+}
+
+// padded is so many columns, and those after them for which kernels without masks need room.
+func (l *level) padded(columns int) int {
+	if l.masks {
+		return columns
+	}
+	return ceil(columns, l.columns) * l.columns
 }
 
 // wide is a kernel of more columns than others, which are all there.

@@ -12,7 +12,8 @@ var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
 	transB: transBAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
-	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512, widen: widenWith(widenAVX512), read: readAVX512,
+	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512,
+	widen: widenWith(widenAVX512), read: readAVX512,
 }
 
 var wideAVX512 = []wide{
@@ -22,7 +23,8 @@ var wideAVX512 = []wide{
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
-	wide: []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}}, oneStage: oneStageRowsAVX2, near: oneStageAhead,
+	wide:     []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}},
+	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
 	copy: copyLines, transpose: transposeAVX2, widen: widenWith(widenAVX2), read: readAVX2,
 }
 

@@ -65,6 +65,8 @@ func (p *plan) depth(g *call) int {
 	most := Block
 	switch {
 	case g.streams() || p.piece > 0:
+	case g.level.reread > 0 && !p.sideways && g.b.ready() && p.mb > g.level.rows:
+		most = g.level.reread
 	case p.mb <= g.level.rows, g.n <= transposeSize, !p.sideways && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
 	case !p.sideways && (g.b.packed != nil || g.b.view.Col != 1):

@@ -77,13 +77,18 @@ const (
 	// with a packed B: waiting falls from 7 and 15 % to 3 and 7 % (log 21); 128 and 512 do not help (22)
 	packedColumns = 256
 	longColumns   = 2048 // of a task that goes through B once
+	narrowColumns = 16   // most columns of which a kernel computes all rows of A
 	packRows      = 4    // most rows of A that are not packed for panels of B
 	packColumns   = 256  // least columns for which rows of A are packed
 )
 
 // Blocks of the contracted axis, each a multiple of Block. Not measured where nothing is said.
+//
+// rereadAVX2: the matrices of Qwen3-0.6B times 8 and 16 rows take 0.75 and 0.79 of the time of longBlock on a Zen 3
+// with 512 KB of L2, and times 64 rows as long; those of bfloat16, whose panels are half as long, do not gain (log 27).
 const (
 	skinnyBlock = 1024     // where a panel of B is in one piece
+	rereadAVX2  = Block    // where several groups of rows of A read a panel of a packed B: it and the next fit into L2
 	longBlock   = 4096     // where B is used in place, panel by panel: a call of a kernel stays short
 	largeBytes  = 32 << 20 // of B, which comes from memory
 	// rows of a large B that are read in parallel: the processor tracks some 32 pages, and prefetches what comes in them.
@@ -142,6 +147,13 @@ const (
 	swapDepth   = 256 // and least length of those; not measured
 	swapMost    = 14  // most columns for contiguous columns of A; not measured
 )
+
+// swapRows is the least rows of A times contiguous columns of B that are columns of the transposed matmul, where no
+// kernels transpose B.
+//
+// Measured (log 27, AVX2): 16 rows times keys that come from memory take 15.3 ms in place of 21.8, and 8 rows 12.4 in
+// place of 15.5; with 6 both take as long, and with more than a tile has columns it takes longer.
+const swapRows = 7
 
 // Memory of packed operands.
 //
