@@ -73,7 +73,7 @@ func TestBench_Model(t *testing.T) {
 		rate string
 		n    int
 	}{
-		{[]string{"decode", "--requests", "1,3", "--prompt", "20", "--tokens", "4", "--repeat", "1"}, "tokens_per_s", 2},
+		{[]string{"decode", "--requests", "1,3", "--prompt", "20", "--tokens", "16", "--repeat", "1"}, "tokens_per_s", 2},
 		{[]string{"prefill", "--prompt", "20,30", "--repeat", "2"}, "tokens_per_s", 2},
 		{[]string{"serve", "--agents", "3", "--turns", "2", "--system", "20", "--new", "5", "--tokens", "4"}, "turns_per_s", 1},
 	} {

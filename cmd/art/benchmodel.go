@@ -50,11 +50,11 @@ type modelResult struct {
 	Prompt   int    `json:"prompt_tokens"`
 	Tokens   int    `json:"tokens"` // sampled by each request
 	Runs     int    `json:"runs"`
-	// Rate is tokens of all requests a second: sampled ones after the first of each (decode), or those of prompts
+	// Rate is tokens of all requests a second: those sampled after the first of each (decode), or those of prompts
 	// (prefill). Turns is turns of agents a second (serve).
 	Rate  float64 `json:"tokens_per_s,omitempty"`
 	Turns float64 `json:"turns_per_s,omitempty"`
-	// First is the time until the last of the requests had its first token; Seconds that of the whole run.
+	// First is the time until the last of the requests had its first token; Seconds that and the time of all other tokens.
 	First   float64 `json:"first_token_s,omitempty"`
 	Seconds float64 `json:"seconds"`
 	Cached  int     `json:"cached_tokens"` // tokens of prompts that were not computed
@@ -181,7 +181,7 @@ func vocabulary(m *art.Model) (int, error) {
 func (o *modelBench) best(m *art.Model, ids, n, length int) (best modelResult, err error) {
 	rng := rand.New(rand.NewPCG(1, uint64(length)))
 	for i := range o.repeat + 1 {
-		r, err := o.once(m, randomPrompts(rng, n, length, ids, o.shared))
+		r, err := o.requestsAtOnce(m, randomPrompts(rng, n, length, ids, o.shared))
 		if err != nil {
 			return best, err
 		}
@@ -191,6 +191,22 @@ func (o *modelBench) best(m *art.Model, ids, n, length int) (best modelResult, e
 	}
 	best.Requests, best.Prompt, best.Tokens, best.Runs = n, length, o.tokens, o.repeat
 	return best, nil
+}
+
+// requestsAtOnce measures the first token of all prompts, and then, with these in the cache, the tokens that follow: in
+// one run the prompts that are computed first would be answered while others are computed.
+func (o *modelBench) requestsAtOnce(m *art.Model, prompts [][]int32) (r modelResult, err error) {
+	r.First, r.Cached, err = sample(m, prompts, 1)
+	if r.Seconds = r.First; err != nil || o.tokens == 1 {
+		return r, err
+	}
+	one, _, err := sample(m, prompts, 1)
+	if err != nil {
+		return r, err
+	}
+	all, _, err := sample(m, prompts, o.tokens)
+	r.Seconds += all - one
+	return r, err
 }
 
 // randomPrompts returns n prompts: all different, or n times the same.
@@ -208,30 +224,19 @@ func randomPrompts(rng *rand.Rand, n, length, ids int, shared bool) [][]int32 {
 	return prompts
 }
 
-// once measures requests that begin together.
-func (o *modelBench) once(m *art.Model, prompts [][]int32) (r modelResult, err error) {
+// sample returns the time in which requests that begin together sample so many tokens each, and how many tokens of their
+// prompts were cached.
+func sample(m *art.Model, prompts [][]int32, tokens int) (seconds float64, cached int, err error) {
 	began := time.Now()
-	waiting := len(prompts) // for a first token
-	first := make([]bool, len(prompts))
-	replies, err := m.SampleN(context.Background(), prompts, 1, &art.ChatOptions{
-		MaxTokens: &o.tokens, MinTokens: &o.tokens,
-	}, func(p art.ChoicePiece) error {
-		if !first[p.Choice] {
-			first[p.Choice] = true
-			if waiting--; waiting == 0 {
-				r.First = time.Since(began).Seconds()
-			}
-		}
-		return nil
-	})
-	r.Seconds = time.Since(began).Seconds()
+	replies, err := m.SampleN(context.Background(), prompts, 1, &art.ChatOptions{MaxTokens: &tokens, MinTokens: &tokens}, nil)
+	seconds = time.Since(began).Seconds()
 	for _, reply := range replies {
-		r.Cached += reply.Usage.CachedTokens
-		if got := reply.Usage.CompletionTokens; got != o.tokens {
-			return r, fmt.Errorf("a reply has %d tokens in place of %d", got, o.tokens)
+		cached += reply.Usage.CachedTokens
+		if got := reply.Usage.CompletionTokens; got != tokens {
+			return seconds, cached, fmt.Errorf("a reply has %d tokens in place of %d", got, tokens)
 		}
 	}
-	return r, err
+	return seconds, cached, err
 }
 
 // run measures one of the kinds.

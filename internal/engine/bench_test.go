@@ -65,32 +65,25 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// timed answers prompts at once. It returns when the last one had its first token, and the mean time of a round
-// after that, while all decoded.
+// timed answers prompts at once. It returns when all have their first token, and the mean time of a round after that, with
+// the prompts in the cache: else those that are computed first would be answered while others are computed.
 func timed(b *testing.B, e *Engine, prompts [][]int32, tokens int) (first, round time.Duration) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var times []time.Duration // of the last prompt
-	start := used()
-	for i, p := range prompts {
-		wg.Go(func() {
-			r := Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}}
-			var list []time.Duration
-			_, err := e.Stream(context.Background(), r, func(got []Token) error {
-				list = append(list, used()-start)
-				return nil
+	answer := func(tokens int) time.Duration {
+		var wg sync.WaitGroup
+		start := used()
+		for i, p := range prompts {
+			wg.Go(func() {
+				r := Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}}
+				_, err := e.Complete(context.Background(), r)
+				require.NoError(b, err)
 			})
-			require.NoError(b, err)
-			mu.Lock()
-			defer mu.Unlock()
-			if first = max(first, list[0]); first == list[0] {
-				times = list
-			}
-		})
+		}
+		wg.Wait()
+		return used() - start
 	}
-	wg.Wait()
-	last := len(times) * 3 / 4 // the others may end before
-	return first, (times[last] - times[0]) / time.Duration(last)
+	first = answer(1)
+	one := answer(1)
+	return first, (answer(tokens) - one) / time.Duration(tokens-1)
 }
 
 // BenchmarkEngine measures the time to the first token of all, and that of a decoding round, for prompts that share
