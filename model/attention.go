@@ -17,8 +17,8 @@ type attention struct {
 	parts     []*part
 	size      int   // positions there are
 	position  *Node // [B, T] int32: of each new token; nil where it is the index
-	scatterAt *Node // [B, K, T, 3] int32: head, block and place in it of each new key; nil without a cache
-	gatherAt  *Node // [B K M, 1] int32: the blocks of each row and head, of all heads; nil without a cache
+	scatterAt *Node // [B, K, T, 3] int32: where each new key is in the cache; nil without one
+	gatherAt  *Node // [B K M, 1] int32: the blocks of each row and head, of all heads; nil without a cache of blocks
 	real      *Node // [B, T] bool: the token is not padding; nil without a cache
 
 	rotations map[rope]rotation
@@ -77,32 +77,54 @@ func counted(g *Graph, axis int, dims ...int) *Node {
 func (a *attention) locate(c *Config, in Input) {
 	g := in.Tokens.Graph()
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
-	in.Cache.Layers[0].K.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
-	in.Cache.Blocks.AssertDims(b, -1)
-	k, p, each := c.NumKVHeads, in.Cache.Layers[0].K.Shape().Dim(1), in.Cache.Layers[0].K.Shape().Dim(2)
-	m := in.Cache.Blocks.Shape().Dim(1)
-	s := m * each
+	cached := in.Cache.Layers[0].K
+	a.size = cached.Shape().Dim(2)
+	if in.Cache.Blocks != nil {
+		in.Cache.Blocks.AssertDims(b, -1)
+		a.size *= in.Cache.Blocks.Shape().Dim(1)
+	}
 	perRow := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
-	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(s-1)) // padding may exceed it
-	a.size = s
+	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(a.size-1)) // padding may exceed it
 	a.parts = []*part{{
-		rows: b, length: t, key: counted(g, 2, b, t, s),
-		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, s), masks: map[int]*Node{},
+		rows: b, length: t, key: counted(g, 2, b, t, a.size),
+		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, a.size), masks: map[int]*Node{},
 	}}
 	a.real = LessThan(step, perRow(in.Cache.Count))
+	if in.Cache.Blocks == nil {
+		cached.AssertDims(b, c.NumKVHeads, -1, c.HeadDim)
+		a.locateRows(c.NumKVHeads)
+		return
+	}
+	cached.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
+	a.locateBlocks(cached, in.Cache.Blocks)
+}
 
+// locateRows computes where keys are in a cache of rows: row, head and position.
+func (a *attention) locateRows(heads int) {
+	g, b, t := a.position.Graph(), a.position.Shape().Dim(0), a.position.Shape().Dim(1)
+	dims := []int{b, heads, t, 1}
+	position := BroadcastToDims(Reshape(a.position, b, 1, t, 1), dims...)
+	a.scatterAt = Concatenate([]*Node{Iota(g, shapeI32(dims...), 0), Iota(g, shapeI32(dims...), 1), position}, -1)
+}
+
+// locateBlocks computes where keys are in a cache [K, P, C, E], of whose blocks each row has some [B, M]: head, block
+// and place in it.
+func (a *attention) locateBlocks(cached, blocks *Node) {
+	g, b, t := a.position.Graph(), a.position.Shape().Dim(0), a.position.Shape().Dim(1)
+	k, p, each := cached.Shape().Dim(0), cached.Shape().Dim(1), cached.Shape().Dim(2)
+	m := blocks.Shape().Dim(1)
 	number := DivScalar(a.position, int32(each)) // of the block of a row
-	block := Gather(in.Cache.Blocks, Stack([]*Node{Iota(g, shapeI32(b, t), 0), number}, -1))
+	block := Gather(blocks, Stack([]*Node{Iota(g, shapeI32(b, t), 0), number}, -1))
 	block = Where(a.real, block, ZerosLike(block))
 	perHead := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1, t, 1), b, k, t, 1) }
 	a.scatterAt = Concatenate([]*Node{
 		Iota(g, shapeI32(b, k, t, 1), 1), perHead(block), perHead(Sub(a.position, MulScalar(number, int32(each)))),
 	}, -1)
 	first := MulScalar(Iota(g, shapeI32(b, k, m), 1), int32(p)) // block of a head
-	a.gatherAt = Reshape(Add(first, BroadcastToDims(Reshape(in.Cache.Blocks, b, 1, m), b, k, m)), b*k*m, 1)
+	a.gatherAt = Reshape(Add(first, BroadcastToDims(Reshape(blocks, b, 1, m), b, k, m)), b*k*m, 1)
 }
 
 // rotation builds the rows of the tables of r for the new tokens.
@@ -143,20 +165,30 @@ func seen(key, query *Node, window int) *Node {
 	return Reshape(y, d[0], 1, 1, d[1], d[2])
 }
 
-// store returns the cache [K, P, C, E] with the new keys or values [B, K, T, E] at their places, rounded to its type.
-// What was there is replaced: minus infinity is the smaller, and a new number the greater one.
+// store returns a cache with the new keys or values [B, K, T, E] at their places, rounded to its type. What was there
+// is replaced: minus infinity is the smaller, and a new number the greater one. Padding is stored in block 0, as zeros,
+// and not at all in a cache of rows, where infinity is not the smaller one.
 func (a *attention) store(cached, fresh *Node) *Node {
 	fresh = ConvertDType(fresh, cached.DType())
 	b, t := fresh.Shape().Dim(0), fresh.Shape().Dim(2)
 	dims := fresh.Shape().Dimensions
 	real := BroadcastToDims(Reshape(a.real, b, 1, t, 1), dims...)
-	low := BroadcastToDims(Scalar(fresh.Graph(), fresh.DType(), math.Inf(-1)), dims...)
-	low = ScatterMin(cached, a.scatterAt, low, false, false)
-	return ScatterMax(low, a.scatterAt, Where(real, fresh, ZerosLike(fresh)), false, false)
+	infinite := func(sign int) *Node {
+		return BroadcastToDims(Scalar(fresh.Graph(), fresh.DType(), math.Inf(sign)), dims...)
+	}
+	low, padding := infinite(-1), ZerosLike(fresh)
+	if a.gatherAt == nil {
+		low, padding = Where(real, low, infinite(1)), low
+	}
+	cleared := ScatterMin(cached, a.scatterAt, low, false, false)
+	return ScatterMax(cleared, a.scatterAt, Where(real, fresh, padding), false, false)
 }
 
 // load returns the keys or values of each row, [B, K, S, E].
 func (a *attention) load(cached *Node) *Node {
+	if a.gatherAt == nil {
+		return cached
+	}
 	d := cached.Shape().Dimensions // [K, P, C, E]
 	x := Gather(Reshape(cached, d[0]*d[1], d[2], d[3]), a.gatherAt)
 	return Reshape(x, -1, d[0], a.size, d[3])

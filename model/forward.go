@@ -46,14 +46,14 @@ type Cache struct {
 	Count *Node
 	// Blocks is [B, M] int32: the blocks of the cache that hold the tokens of each row, C after C. Those that are written
 	// must belong to one row; others may belong to several. Behind the blocks of a row it is 0. Block 0 belongs to nobody:
-	// padding is written there, as zeros.
+	// padding is written there, as zeros. Where it is nil the cache has rows in place of blocks.
 	Blocks *Node
 	// Layers are the keys and values of each layer.
 	Layers []KV
 }
 
-// KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, in float32
-// or, where [ComputesBFloat16], bfloat16.
+// KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, or
+// [B, K, S, E], with the tokens of each row in their order; in float32 or, where [ComputesBFloat16], bfloat16.
 type KV struct{ K, V *Node }
 
 // Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the

@@ -224,11 +224,12 @@ func randomPrompts(rng *rand.Rand, n, length, ids int, shared bool) [][]int32 {
 	return prompts
 }
 
-// sample returns the time in which requests that begin together sample so many tokens each, and how many tokens of their
-// prompts were cached.
+// sample returns the time in which requests that begin together sample so many tokens each, and how many tokens of
+// their prompts were cached.
 func sample(m *art.Model, prompts [][]int32, tokens int) (seconds float64, cached int, err error) {
 	began := time.Now()
-	replies, err := m.SampleN(context.Background(), prompts, 1, &art.ChatOptions{MaxTokens: &tokens, MinTokens: &tokens}, nil)
+	opts := &art.ChatOptions{MaxTokens: &tokens, MinTokens: &tokens}
+	replies, err := m.SampleN(context.Background(), prompts, 1, opts, nil)
 	seconds = time.Since(began).Seconds()
 	for _, reply := range replies {
 		cached += reply.Usage.CachedTokens

@@ -55,7 +55,7 @@ func (r deviceReport) lines() []string {
 	lines := []string{
 		fmt.Sprintf("%s, %d replies of %d tokens: weights %s, cache %s, work up to %s", r.Device, r.Slots, r.Length,
 			sizeText(r.Weights), sizeText(r.Cache), sizeText(r.Work)),
-		fmt.Sprintf("%d programs for the adapters of a layout, and 2 of the cache:", len(r.Programs)),
+		fmt.Sprintf("%d programs for the adapters of a layout, and those of the cache:", len(r.Programs)),
 	}
 	for _, kind := range []string{engine.PromptProgram, engine.DecodeProgram} {
 		var rows, widths, windows []int

@@ -65,8 +65,8 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// timed answers prompts at once. It returns when all have their first token, and the mean time of a round after that, with
-// the prompts in the cache: else those that are computed first would be answered while others are computed.
+// timed answers prompts at once. It returns when all have their first token, and the mean time of a round after that,
+// with the prompts in the cache: else those that are computed first would be answered while others are computed.
 func timed(b *testing.B, e *Engine, prompts [][]int32, tokens int) (first, round time.Duration) {
 	answer := func(tokens int) time.Duration {
 		var wg sync.WaitGroup

@@ -47,6 +47,9 @@ func newCache(opts Options) (*cache, error) {
 
 // clear sets the cache to zero.
 func (k *cache) clear(layers int) error {
+	for _, x := range k.layers {
+		_ = x.FinalizeAll() // its memory is needed; an error would not change that
+	}
 	if k.layers, k.broken = graphx.ZeroTensors(k.device, k.shape, 2*layers); k.broken != nil {
 		return fmt.Errorf("engine: cache: %w", k.broken)
 	}
@@ -66,6 +69,18 @@ func (k *cache) donate() ([]any, error) {
 		}
 	}
 	k.layers = nil
+	return in, nil
+}
+
+// read returns the tensors as inputs of a graph that does not change them.
+func (k *cache) read() ([]any, error) {
+	if k.layers == nil {
+		return nil, fmt.Errorf("engine: the cache was lost, and cannot be made again: %w", k.broken)
+	}
+	in := make([]any, len(k.layers))
+	for i, x := range k.layers {
+		in[i] = x
+	}
 	return in, nil
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
@@ -20,7 +21,7 @@ const maxEnds = 8
 // noToken is not an id of any vocabulary.
 const noToken = -1
 
-// decodeCall is what a call does for one slot. The zero value does nothing.
+// decodeCall is what a call does for one row. The zero value does nothing.
 type decodeCall struct {
 	token    int32 // to compute first
 	start    int   // tokens in the cache
@@ -31,42 +32,62 @@ type decodeCall struct {
 	uniform  []float64 // random numbers, one for each token to sample
 }
 
-// decodeKey identifies a graph: adapters of one key share it, and it attends to the first window tokens of the cache.
+// decodeKey identifies a graph: adapters of one key share it, and each of its rows attends to window tokens.
 type decodeKey struct {
-	adapter string
-	cuts    model.Cuts
-	window  int
+	adapter      string
+	cuts         model.Cuts
+	rows, window int
 }
 
-// sampled is what a call has made: the tokens of each slot, in a number of steps.
+// sampled is what a call has made: the tokens of each row, in a number of steps.
 type sampled struct {
 	tokens [][]Token
 	steps  int
 }
 
-// decode runs a call, with one entry of calls for each slot. After an error the cache is lost.
+// decode runs calls, and some that do nothing where there is no graph of their number. After an error the cache is
+// lost.
 func (r *runner) decode(a *Adapter, calls []decodeCall) (s sampled, err error) {
 	last := 0
 	for _, c := range calls {
 		last = max(last, c.start+c.count)
 	}
 	window := decodeWindows(r.opts.Context).Fit(last)
-	more, cuts := r.decodeInputs(calls, window)
-	key := decodeKey{adapter: a.name(), cuts: cuts, window: window}
+	calls = append(calls, make([]decodeCall, r.heights.Fit(len(calls))-len(calls))...)
+	state, cuts := r.decodeInputs(calls, window)
+	key := decodeKey{adapter: a.name(), cuts: cuts, rows: len(calls), window: window}
+	out, err := r.decodeTo(a, key, state, calls)
+	if err != nil {
+		return s, err
+	}
+	return readSamples(out, r.opts.DecodeSteps)
+}
+
+// decodeTo runs the graph of a key, and returns what it has sampled.
+func (r *runner) decodeTo(a *Adapter, key decodeKey, state []any, calls []decodeCall) ([]*tensors.Tensor, error) {
 	program, err := r.decoder(key, a)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	in, err := r.fixed(a)
+	rows := r.copiesRows(key)
+	read, at := r.cache.donate, []any(nil)
+	if rows {
+		read, at = r.cache.read, r.rowsAt(calls, key.window)
+		state = append(state, at[rowBlocks])
+	}
+	layers, err := read()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	out, err := program.Call(append(in, more...)...)
+	out, err := program.Call(slices.Concat(r.weights(a), layers, state)...)
 	if err != nil {
-		return s, fmt.Errorf("engine: %w", err)
+		return nil, fmt.Errorf("engine: %w", err)
 	}
-	r.cache.layers = out[5:]
-	return readSamples(out[:5], r.opts.DecodeSteps)
+	if !rows {
+		r.cache.layers = out[5:]
+		return out[:5], nil
+	}
+	return out[:5], r.store(out[5:], at)
 }
 
 // decodeInputs returns the initial state of the loop that follows the cache, in the order of the constants below.
@@ -139,7 +160,7 @@ func (r *runner) decoder(key decodeKey, a *Adapter) (*Exec, error) {
 	if p := r.decoders[key]; p != nil {
 		return p, nil
 	}
-	d := &decoding{runner: r, adapter: a, cuts: key.cuts, repeat: while}
+	d := &decoding{runner: r, adapter: a, cuts: key.cuts, rows: r.copiesRows(key), repeat: while}
 	if r.opts.unroll {
 		d.repeat = unrolled(r.opts.DecodeSteps)
 	}

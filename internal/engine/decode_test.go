@@ -24,7 +24,8 @@ func decodeEngine(t testing.TB, device compute.Backend, steps, slots int) *Engin
 	params, err := testWeights(t).Params(device)
 	require.NoError(t, err)
 	e, err := New(Options{
-		Device: device, Config: testConfig(), Params: params, Slots: slots, DecodeSteps: steps, unroll: !graphtest.HasLoops(),
+		Device: device, Config: testConfig(), Params: params, Slots: slots, FewShapes: steps > 1, DecodeSteps: steps,
+		unroll: !graphtest.HasLoops(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
@@ -97,11 +98,24 @@ func TestDecode_LikeSteps(t *testing.T) {
 	}
 }
 
-// TestDecode_Truncated: the same with top-k and top-p, for which the CPU device lacks operations.
+// TestDecode_Truncated: the same with top-k and top-p, for which the CPU device lacks operations, and with loops over
+// rows, and over blocks where rows would take more memory than the cache.
 func TestDecode_Truncated(t *testing.T) {
 	device := graphtest.Complete(t)
 	requests := decodeRequests(rand.New(rand.NewPCG(testSeed, 22)), 8, []*Adapter{nil})
-	likeSteps(t, all(t, decodeEngine(t, device, 1, 8), requests), all(t, decodeEngine(t, device, 7, 8), requests), 1e-4)
+	want := all(t, decodeEngine(t, device, 1, 8), requests)
+	params, err := testWeights(t).Params(device)
+	require.NoError(t, err)
+	for _, tokens := range []int{8 * 160, 160} {
+		e, err := New(Options{
+			Device: device, Config: testConfig(), Params: params, Slots: 8, CacheTokens: tokens, FewShapes: true,
+			DecodeSteps: 7, unroll: !graphtest.HasLoops(),
+		})
+		require.NoError(t, err)
+		t.Cleanup(e.Close)
+		require.Equal(t, tokens > 160, e.runner.copiesRows(decodeKey{rows: 8, window: 160}))
+		likeSteps(t, want, all(t, e, requests), 1e-4)
+	}
 }
 
 // TestDecode_Stopper: a stopper ends a reply at the same token with one token per call and with many, and the next turn
@@ -144,7 +158,8 @@ func TestDecode_Stopper(t *testing.T) {
 	require.Positive(t, ask(next).Cached, "the conversation goes on in its slot")
 }
 
-// TestDecode_BoundedCompilations: besides those of prefill there is one graph for each window and kind of adapter.
+// TestDecode_BoundedCompilations: besides those of prefill there is one graph for each window and kind of adapter, and
+// one that stores for each window where loops read rows.
 func TestDecode_BoundedCompilations(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	w := testWeights(t)
@@ -177,9 +192,9 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 	ask(2)
 	all := compiled.Load()
 	const kinds = 2
-	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(600)),
+	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(e.opts)),
 		len(decodeWindows(600)), kinds)
-	require.LessOrEqual(t, all, int64(kinds*(len(widths(600))-1+len(decodeWindows(600)))+2))
+	require.LessOrEqual(t, all, int64(kinds*(len(widths(e.opts))-1+len(decodeWindows(600)))+len(decodeWindows(600))+2))
 	require.Len(t, e.runner.decoders, kinds*len(decodeWindows(600)))
 	ask(1)
 	require.Equal(t, all, compiled.Load(), "what was compiled is used again")
@@ -197,5 +212,19 @@ func TestWindows(t *testing.T) {
 	require.Equal(t, schedule.Sizes{256}, decodeWindows(256))
 	require.Equal(t, schedule.Sizes{256, 512, 1024}, decodeWindows(1000))
 	require.Equal(t, schedule.Sizes{512, 2048, 8000}, windows(Options{Context: 8000}))
-	require.Equal(t, schedule.Sizes{8000}, windows(Options{Context: 8000, FewShapes: true}))
+	require.Equal(t, schedule.Sizes{2048, 8000}, windows(Options{Context: 8000, FewShapes: true}))
+}
+
+func TestHeights(t *testing.T) {
+	require.Equal(t, schedule.Sizes{1, 2, 4, 8, 12}, heights(Options{Slots: 12}))
+	require.Equal(t, schedule.Sizes{1}, heights(Options{Slots: 1}))
+	for slots, want := range map[int]schedule.Sizes{1: {1}, 4: {4}, 5: {1, 5}, 32: {1, 32}, 64: {1, 8, 64}} {
+		require.Equal(t, want, heights(Options{Slots: slots, FewShapes: true}))
+	}
+	for slots := range 300 {
+		for _, few := range []bool{false, true} {
+			opts := Options{Slots: 1 + slots, Context: 300, FewShapes: few}
+			require.EqualValues(t, len(widths(opts))*len(heights(opts)), graphs(opts))
+		}
+	}
 }

@@ -17,6 +17,7 @@ type decoding struct {
 	runner  *runner
 	adapter *Adapter
 	cuts    model.Cuts
+	rows    bool // the loop reads rows in place of blocks
 	repeat  func(more, step func(state []*Node) []*Node, state []*Node) []*Node
 }
 
@@ -50,10 +51,20 @@ func (d *decoding) split(state []*Node) (fixed, layers, loop []*Node) {
 }
 
 // build returns the number of sampled tokens [W], the tokens [W, N], their logprobs under the model and under the
-// reshaped distribution, the number of steps that the loop has made, and the cache.
+// reshaped distribution, the number of steps that the loop has made, and the cache, or the rows.
 func (d *decoding) build(in []*Node) []*Node {
-	_, _, begin := d.split(in)
-	_, layers, end := d.split(d.repeat(d.more, d.step, slices.Clone(in)))
+	var blocks *Node
+	if d.rows {
+		in, blocks = in[:len(in)-1], in[len(in)-1]
+	}
+	state := slices.Clone(in)
+	_, carried, begin := d.split(state)
+	if d.rows {
+		for i, x := range carried {
+			carried[i] = loadRows(x, blocks, begin[atToken].Shape().Dim(0))
+		}
+	}
+	_, layers, end := d.split(d.repeat(d.more, d.step, state))
 	samples := []*Node{Sub(end[atStart], begin[atStart]), end[atIDs], end[atLogprobs], end[atSampled], end[atStep]}
 	return append(samples, layers...)
 }
@@ -97,7 +108,10 @@ func (d *decoding) step(state []*Node) []*Node {
 	w, c := in[atToken].Shape().Dim(0), d.runner.config
 	active := GreaterThan(in[atLeft], ZerosLike(in[atLeft]))
 	count := ConvertDType(active, dtypes.Int32)
-	past := &model.Cache{Start: in[atStart], Count: count, Blocks: in[atBlocks], Layers: kvOf(layers)}
+	past := &model.Cache{Start: in[atStart], Count: count, Layers: kvOf(layers)}
+	if !d.rows {
+		past.Blocks = in[atBlocks]
+	}
 	hidden, cache := f.Hidden(model.Input{Tokens: Reshape(in[atToken], w, 1), Cache: past})
 	lp := f.LogProbs(Reshape(hidden, w, c.HiddenSize))
 

@@ -55,7 +55,7 @@ type Options struct {
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
 	// limit, callers wait until their context ends.
 	Queue int
-	// FewShapes is for devices that take long to compile: each round computes all slots, idle ones too.
+	// FewShapes is for devices that take long to compile: rounds are padded more, with tokens and with slots.
 	FewShapes bool
 	// DecodeSteps is the number of tokens that a call of the device decodes for each slot. Above 1 the device samples them
 	// itself, in a loop, which not all devices support. New requests and cancellations wait for the end of a call.

@@ -213,9 +213,11 @@ func TestComplete_Cancel(t *testing.T) {
 }
 
 func TestWidths(t *testing.T) {
-	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(300))
-	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32}, widths(40))
-	require.Equal(t, schedule.Sizes{1}, widths(2))
+	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(Options{Context: 300}))
+	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32}, widths(Options{Context: 40}))
+	require.Equal(t, schedule.Sizes{1}, widths(Options{Context: 2}))
+	require.Equal(t, schedule.Sizes{1, 16, 64, 256}, widths(Options{Context: 300, FewShapes: true}))
+	require.Equal(t, schedule.Sizes{1, 16}, widths(Options{Context: 40, FewShapes: true}))
 }
 
 func TestSample_Frequencies(t *testing.T) {

@@ -27,7 +27,7 @@ type Estimate struct {
 //	Cache = 4 · 2·L·K·P·32·E
 //	Work  = 4 · (N·(4H + 2QE + 4KE + 4I + 8X) + 2·N·M + 4·W·V + G·R·2·E·sum(S)) + 4·Cache/P
 //
-// A cache in bfloat16 takes half. A device that is not fused takes 3·Cache (old, new and carried by a loop), and
+// A cache in bfloat16 takes half. A device that is not fused takes 3·Cache (old, new, and what a loop carries), and
 // gathers the keys and values of a layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round
 // has N = 256·W tokens.
 func EstimateMemory(opts Options, fused bool) Estimate {
@@ -36,7 +36,7 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	w, e, all := float64(opts.Slots), float64(c.HeadDim), windows(opts)
 	blocks := 1 + math.Ceil(cmp.Or(float64(opts.CacheTokens), w*float64(opts.Context))/BlockTokens)
 	q, kv, most := float64(c.NumHeads), float64(c.NumKVHeads)*e, float64(all.Largest())
-	round := max(w, float64(widths(opts.Context).Largest()))
+	round := max(w, float64(widths(opts).Largest()))
 	if opts.FewShapes {
 		round *= w
 	}
@@ -61,11 +61,11 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 
 // graphs returns how many graphs of one window serve adapters of one layout.
 func graphs(opts Options) float64 {
-	rows := 1
-	if !opts.FewShapes {
-		rows += bits.Len(uint(opts.Slots - 1)) // see heights
+	rows := 1 + bits.Len(uint(opts.Slots-1)) // see heights
+	if opts.FewShapes {
+		rows = 1 + (bits.Len(uint(opts.Slots-1)/4)+2)/3
 	}
-	return float64(len(widths(opts.Context)) * rows)
+	return float64(len(widths(opts)) * rows)
 }
 
 // ropeKinds returns how many kinds of RoPE tables the layers have at most.

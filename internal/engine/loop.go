@@ -196,17 +196,17 @@ func (l *loop) masks(rows []schedule.Row) *sync.WaitGroup {
 
 // decode runs a call of many steps, and accepts what it has sampled, up to the token that ends a reply.
 func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
-	calls := make([]decodeCall, l.opts.Slots)
+	var calls []decodeCall
 	for _, row := range rows {
-		calls[row.Slot] = l.jobs[row.Task].call(row)
+		calls = append(calls, l.jobs[row.Task].call(row))
 	}
 	samples, err := l.runner.decode(a, calls)
 	if err != nil {
 		return err
 	}
 	l.totals.Steps += samples.steps
-	for _, row := range rows {
-		for _, s := range samples.tokens[row.Slot] {
+	for i, row := range rows {
+		for _, s := range samples.tokens[i] {
 			l.sched.Computed(row.Slot, 1)
 			if l.accept(row, s, nil) {
 				break

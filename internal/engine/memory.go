@@ -27,7 +27,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	opts = opts.withDefaults()
 	params, in := c.Outline()
 	m := Memory{Weights: size(in)}
-	r := &runner{opts: opts, config: c, params: params, widths: widths(opts.Context)}
+	r := &runner{opts: opts, config: c, params: params, widths: widths(opts)}
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
 		in = append(in, shapeF32(p.Shape...))
@@ -58,7 +58,7 @@ type roundShape struct{ rows, width int }
 
 // largestRounds returns the rounds of which one takes most memory: the widest prompt, and all slots.
 func largestRounds(opts Options) []roundShape {
-	widest := widths(opts.Context).Largest()
+	widest := widths(opts).Largest()
 	if opts.FewShapes {
 		return []roundShape{{opts.Slots, widest}}
 	}

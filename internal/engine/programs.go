@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/model"
@@ -28,13 +27,13 @@ const (
 )
 
 // Programs lists all graphs that an engine with these options compiles for the base model, and again for the adapters
-// of each layout. Its cache has two more: one that clears it, and one that copies a block. opts needs Config; other
-// fields may have their defaults.
+// of each layout. Its cache has two more: one that clears it, and one that copies a block; and one for each shape of
+// decode whose loop reads rows. opts needs Config; other fields may have their defaults.
 func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
 	for _, window := range windows(opts) {
 		for _, rows := range heights(opts) {
-			for _, width := range widths(opts.Context) {
+			for _, width := range widths(opts) {
 				list = append(list, Program{Kind: PromptProgram, Rows: rows, Width: width, Window: window})
 			}
 		}
@@ -43,10 +42,12 @@ func Programs(opts Options) (list []Program) {
 		return list
 	}
 	for _, window := range decodeWindows(opts.Context) {
-		for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
-			list = append(list, Program{
-				Kind: DecodeProgram, Rows: opts.Slots, Width: opts.DecodeSteps, Window: window, Cuts: cuts,
-			})
+		for _, rows := range heights(opts) {
+			for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
+				list = append(list, Program{
+					Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window, Cuts: cuts,
+				})
+			}
 		}
 	}
 	return list
@@ -85,21 +86,11 @@ func (e *Engine) do(ctx context.Context, f func(l *loop) error) error {
 
 // warm runs a program on rows without tokens. The cache stays as it is.
 func (r *runner) warm(a *Adapter, p Program) error {
-	exec, more, err := r.idle(a, p)
+	out, err := r.idle(a, p)
 	if err != nil {
 		return err
 	}
-	in, err := r.fixed(a)
-	if err != nil {
-		return err
-	}
-	out, err := exec.Call(append(in, more...)...)
-	if err != nil {
-		return fmt.Errorf("engine: %w", err)
-	}
-	n := len(out) - 2*r.config.NumLayers
-	r.cache.layers = out[n:]
-	for _, x := range out[:n] {
+	for _, x := range out {
 		if err := x.FinalizeAll(); err != nil {
 			return fmt.Errorf("engine: %w", err)
 		}
@@ -107,16 +98,28 @@ func (r *runner) warm(a *Adapter, p Program) error {
 	return nil
 }
 
-// idle returns a program, and what follows the cache in its inputs.
-func (r *runner) idle(a *Adapter, p Program) (*Exec, []any, error) {
+// idle runs a program, and returns what it yields besides the cache.
+func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 	if p.Kind == DecodeProgram {
-		more, _ := r.decodeInputs(make([]decodeCall, p.Rows), p.Window)
-		exec, err := r.decoder(decodeKey{adapter: a.name(), cuts: p.Cuts, window: p.Window}, a)
-		return exec, more, err
+		calls := make([]decodeCall, p.Rows)
+		state, _ := r.decodeInputs(calls, p.Window)
+		return r.decodeTo(a, decodeKey{adapter: a.name(), cuts: p.Cuts, rows: p.Rows, window: p.Window}, state, calls)
 	}
 	exec, err := r.program(a)
+	if err != nil {
+		return nil, err
+	}
+	in, err := r.fixed(a)
+	if err != nil {
+		return nil, err
+	}
 	zeros := func(dims ...int) *tensors.Tensor { return tensors.FromShape(shapeI32(dims...)) }
-	return exec, []any{
-		zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows), table(nil, p.Rows, p.Window), zeros(p.Rows, 1),
-	}, err
+	out, err := exec.Call(append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows), table(nil, p.Rows, p.Window),
+		zeros(p.Rows, 1))...)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	n := len(out) - 2*r.config.NumLayers
+	r.cache.layers = out[n:]
+	return out[:n], nil
 }

@@ -22,6 +22,7 @@ type runner struct {
 	windows  schedule.Sizes   // numbers of tokens of a row that are cached
 	programs map[string]*Exec // by the key of an adapter; "" is the base model
 	decoders map[decodeKey]*Exec
+	storing  *Exec     // stores what loops over rows have computed; nil before the first
 	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
 }
 
@@ -32,7 +33,7 @@ func newRunner(opts Options) (*runner, error) {
 	}
 	return &runner{
 		opts: opts, config: opts.Config, params: opts.Params, cache: k,
-		widths: widths(opts.Context), heights: heights(opts), windows: windows(opts),
+		widths: widths(opts), heights: heights(opts), windows: windows(opts),
 		programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
 	}, nil
 }

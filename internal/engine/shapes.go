@@ -5,23 +5,31 @@ import "github.com/goart-dev/art/internal/engine/schedule"
 // maxWidth limits the tokens of a prompt that one round computes: a longer prompt takes several rounds.
 const maxWidth = 256
 
-// widths returns the numbers of tokens per row that graphs are compiled for: 1, 4, 8, 12, 16, 24, 32, 48, 64, 96, ...
-func widths(context int) schedule.Sizes {
-	out := schedule.Sizes{1, 4}
-	for w := 8; w <= min(context, maxWidth); w *= 2 {
-		out = append(out, w, w+w/2)
+// widths returns the numbers of tokens per row that graphs are compiled for: 1, 4, 8, 12, 16, 24, 32, 48, 64, 96, ...;
+// or 1, 16, 64 and 256 on devices that take long to compile.
+func widths(opts Options) schedule.Sizes {
+	out := schedule.Sizes{1, 16, 64, maxWidth}
+	if !opts.FewShapes {
+		out = schedule.Sizes{1, 4}
+		for w := 8; w <= maxWidth; w *= 2 {
+			out = append(out, w, w+w/2)
+		}
 	}
-	for len(out) > 1 && out.Largest() > min(context, maxWidth) {
+	for len(out) > 1 && out.Largest() > min(opts.Context, maxWidth) {
 		out = out[:len(out)-1]
 	}
 	return out
 }
 
-// heights returns the numbers of rows that graphs are compiled for: powers of two and the number of slots, or that
-// alone on devices that take long to compile.
+// heights returns the numbers of rows that graphs are compiled for: powers of two, or of eight on devices that take
+// long to compile, and the number of slots.
 func heights(opts Options) schedule.Sizes {
+	factor := 2
+	if opts.FewShapes {
+		factor = 8
+	}
 	var out schedule.Sizes
-	for n := 1; n < opts.Slots && !opts.FewShapes; n *= 2 {
+	for n := 1; n*factor/2 < opts.Slots; n *= factor {
 		out = append(out, n)
 	}
 	return append(out, opts.Slots)
@@ -29,17 +37,17 @@ func heights(opts Options) schedule.Sizes {
 
 // budget is the number of tokens that a round computes of prompts.
 func budget(opts Options) int {
-	if opts.FewShapes { // it computes all rows anyway
+	if opts.FewShapes { // it may compute all rows anyway
 		return 2 * opts.Slots * maxWidth
 	}
 	return maxWidth
 }
 
-// windows returns the numbers of cached tokens that graphs are compiled for, which are whole blocks: 512, four times as
-// many each time, and the context, or that alone on devices that take long to compile.
+// windows returns the numbers of cached tokens that graphs are compiled for, which are whole blocks: 512, or 2,048 on
+// devices that take long to compile, four times as many each time, and the context.
 func windows(opts Options) schedule.Sizes {
 	if opts.FewShapes {
-		return windowsFrom(opts.Context, opts.Context, 1)
+		return windowsFrom(2048, opts.Context, 4)
 	}
 	return windowsFrom(512, opts.Context, 4)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ import (
 func wide() *model.Config {
 	return &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 32768, HiddenSize: 1024, IntermediateSize: 3072,
-		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 512, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
+		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 4096,
+		RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
 	}
 }
 
@@ -84,7 +86,7 @@ func BenchmarkHost(b *testing.B) {
 		}
 		for _, batch := range []int{1, 16} {
 			run(fmt.Sprintf("decode=%d", batch), func(b *testing.B, on compute.Backend, compiled func()) {
-				decode(b, on, w, decoding{batch, 32, model.Sampling{Temperature: 1, TopP: 1}}, compiled)
+				decode(b, on, w, decoding{batch: batch, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1}}, compiled)
 			})
 		}
 		run("train", func(b *testing.B, on compute.Backend, compiled func()) {
@@ -167,17 +169,43 @@ func BenchmarkLoop(b *testing.B) {
 		for _, batch := range []int{1, 16} {
 			for _, topP := range []float64{1, 0.9} {
 				b.Run(fmt.Sprintf("batch=%d/model=%s/topP=%v", batch, name, topP), func(b *testing.B) {
-					decode(b, device(b, configs[0]), w, decoding{batch, 32, model.Sampling{Temperature: 1, TopP: topP}})
+					sampling := model.Sampling{Temperature: 1, TopP: topP}
+					decode(b, device(b, configs[0]), w, decoding{batch: batch, steps: 32, sampling: sampling})
 				})
 			}
 		}
 	}
 }
 
-// decoding is of batch sequences at once, and of steps tokens per call.
+// BenchmarkContext is BenchmarkLoop with a prompt that the sequences share.
+func BenchmarkContext(b *testing.B) {
+	w, err := wideWeights()
+	require.NoError(b, err)
+	for _, prompt := range []int{900, 1900, 3900} {
+		b.Run(fmt.Sprintf("prompt=%d", prompt), func(b *testing.B) {
+			decode(b, device(b, configs[0]), w, decoding{
+				batch: 16, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1}, prompt: prompt,
+			})
+		})
+	}
+}
+
+// BenchmarkLone is one request in an engine for 16.
+func BenchmarkLone(b *testing.B) {
+	w, err := wideWeights()
+	require.NoError(b, err)
+	decode(b, device(b, configs[0]), w, decoding{
+		batch: 1, slots: 16, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1},
+	})
+}
+
+// decoding is of batch sequences at once, and of steps tokens per call, after a prompt of which all but the last token
+// is shared.
 type decoding struct {
 	batch, steps int
+	slots        int // 0: batch
 	sampling     model.Sampling
+	prompt       int
 }
 
 // decode makes 50 tokens of each sequence.
@@ -185,8 +213,10 @@ func decode(b *testing.B, on compute.Backend, w *model.Weights, d decoding, comp
 	const length = 50
 	params, err := w.Params(on)
 	require.NoError(b, err)
+	shared := tokens(rand.New(rand.NewPCG(seed, 9)), w.Config, d.prompt)
 	e, err := engine.New(engine.Options{
-		Device: on, Config: w.Config, Params: params, Slots: d.batch, FewShapes: d.steps > 1, DecodeSteps: d.steps,
+		Device: on, Config: w.Config, Params: params, Slots: max(d.slots, d.batch), Context: max(512, d.prompt+148),
+		FewShapes: d.steps > 1, DecodeSteps: d.steps,
 	})
 	require.NoError(b, err)
 	defer e.Close()
@@ -194,7 +224,9 @@ func decode(b *testing.B, on compute.Backend, w *model.Weights, d decoding, comp
 	require.NoError(b, err)
 	requests := make([]engine.Request, d.batch)
 	for i := range requests {
-		requests[i] = engine.Request{Prompt: []int32{int32(i)}, MaxTokens: length, Adapter: loaded, Sampling: d.sampling}
+		requests[i] = engine.Request{
+			Prompt: append(slices.Clone(shared), int32(i)), MaxTokens: length, Adapter: loaded, Sampling: d.sampling,
+		}
 	}
 	measure(b, d.batch*length, func() { complete(b, e, requests) }, compiled...)
 }

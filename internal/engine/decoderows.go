@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/internal/graphx"
+)
+
+// A loop reads all keys and values of its rows for each token. XLA has no operation that reads them in their blocks:
+// it would copy them for each token, and read and write three times what it needs. So a call copies them once, to rows
+// that its loop reads and extends, and a second graph stores the new ones in their blocks. The host says where all is:
+// go-xla cannot have scalars or scatters in a closure and around it.
+//
+// Rows are as long as the window of the call, whatever they hold. Where they would take more memory than the
+// cache, blocks are copied for each token, those of one layer at a time.
+
+// rowInputs are the inputs of a loop over rows that follow its state, the first one, and of the graph that stores them.
+const rowInputs = 4
+
+const (
+	rowBlocks = iota // [W K M, 1] int32: the blocks of each row and head, of all heads
+	rowNew           // [W, K, N, 3] int32: slot, head and position of new tokens
+	rowPlaces        // [W, K, N, 3] int32: head, block and place in it where they are stored
+	rowLow           // float32: minus infinity
+)
+
+// copiesRows reports whether the loop of a key copies keys and values once for a call.
+func (r *runner) copiesRows(key decodeKey) bool {
+	return !graphx.ProfileOf(r.opts.Device).FusedAttention && key.rows*key.window <= r.opts.blocks()*BlockTokens
+}
+
+// rowsAt returns the inputs. Tokens that are not sampled are stored as the last one, and those of slots that do nothing
+// where they came from.
+func (r *runner) rowsAt(calls []decodeCall, window int) []any {
+	w, n, k, m, p := len(calls), r.opts.DecodeSteps, r.config.NumKVHeads, window/BlockTokens, r.opts.blocks()
+	var from, of, to []int32
+	for i, c := range calls {
+		block := func(at int) int32 {
+			if at < len(c.blocks) {
+				return c.blocks[at]
+			}
+			return 0
+		}
+		for head := range k {
+			for at := range m {
+				from = append(from, int32(head*p)+block(at))
+			}
+			for j := range n {
+				at := min(c.start+min(j, max(c.count-1, 0)), window-1)
+				of = append(of, int32(i), int32(head), int32(at))
+				to = append(to, int32(head), block(at/BlockTokens), int32(at%BlockTokens))
+			}
+		}
+	}
+	return []any{
+		tensors.FromFlatDataAndDimensions(from, w*k*m, 1), tensors.FromFlatDataAndDimensions(of, w, k, n, 3),
+		tensors.FromFlatDataAndDimensions(to, w, k, n, 3), tensors.FromScalar(float32(math.Inf(-1))),
+	}
+}
+
+// loadRows builds the rows [W, K, S, E] of keys or values [K, P, C, E].
+func loadRows(cached, blocks *Node, slots int) *Node {
+	d := cached.Shape().Dimensions
+	return Reshape(Gather(Reshape(cached, d[0]*d[1], d[2], d[3]), blocks), slots, d[0], -1, d[3])
+}
+
+// store stores the new keys and values of rows, which are lost. After an error the cache is lost too.
+func (r *runner) store(rows []*tensors.Tensor, at []any) error {
+	defer func() {
+		for _, x := range rows {
+			_ = x.FinalizeAll() // nothing depends on it
+		}
+	}()
+	if r.storing == nil {
+		p, err := NewExec(r.opts.Device, storeGraph)
+		if err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
+		p.SetMaxCache(len(r.heights) * len(decodeWindows(r.opts.Context)))
+		r.storing = p
+	}
+	in, err := r.cache.donate()
+	if err != nil {
+		return err
+	}
+	for _, x := range rows {
+		in = append(in, x)
+	}
+	if r.cache.layers, err = r.storing.Call(append(in, at[rowNew:]...)...); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	return nil
+}
+
+// storeGraph builds store: the cache, of which what was there is replaced: minus infinity is the smaller, and a new
+// number the greater one.
+func storeGraph(in []*Node) []*Node {
+	at := in[len(in)-rowInputs+rowNew:]
+	from, to, low := at[0], at[1], at[2]
+	n := (len(in) - len(at)) / 2
+	out := make([]*Node, n)
+	for i, cached := range in[:n] {
+		fresh := Gather(in[n+i], from)
+		low := BroadcastToDims(ConvertDType(low, fresh.DType()), fresh.Shape().Dimensions...)
+		out[i] = ScatterMax(ScatterMin(cached, to, low, false, false), to, fresh, false, false)
+	}
+	return out
+}
