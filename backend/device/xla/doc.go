@@ -25,6 +25,11 @@
 //	tf32=true              multiplies float32 in TF32: faster, but sampler and trainer then differ by up to 0.01 nats
 //	flash_attention=false  does without cuDNN's kernel of attention, with which models of bfloat16 matrices are trained
 //
+// # Numbers
+//
+// Programs of other shapes round in other ways. So the logprobs of a request, and at times what a seed samples, depend
+// on which requests are computed with it. On the CPU device they do not.
+//
 // # Donation
 //
 // Inputs that a call donates, as engine and trainer donate caches and states, are overwritten by results of the same
