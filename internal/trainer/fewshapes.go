@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"math/bits"
 	"sort"
 
 	"github.com/goart-dev/art/grpo"
@@ -40,4 +41,12 @@ func powerRows(n, limit int) int {
 		rows *= 4
 	}
 	return rows
+}
+
+// powerOfTwo is the power of two that n rows are rounded up to; no rows are none.
+func powerOfTwo(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return 1 << bits.Len(uint(n-1))
 }

@@ -107,4 +107,4 @@ func (t *Trainer) smaller(length int) iter.Seq[Sizes] {
 }
 
 // shares reports whether what sequences have in common is computed once.
-func (t *Trainer) shares() bool { return !t.opts.FewShapes && !t.opts.Alone }
+func (t *Trainer) shares() bool { return !t.opts.Alone }

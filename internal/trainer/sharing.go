@@ -62,6 +62,21 @@ func clustered(part []grpo.Sequence) (clusters [][]int, rest []int) {
 	return clusters, rest
 }
 
+// padding rounds sizes of micro-batches with shared tokens up, so that few layouts occur.
+type padding struct {
+	rows, length, keys func(int) int
+	// rectangles is how many branches may have: one, or one for short and one for long ones.
+	rectangles int
+}
+
+// padding is that of the options. Where FewShapes are asked for, sizes are powers of two.
+func (t *Trainer) padding() padding {
+	if t.opts.FewShapes {
+		return padding{powerOfTwo, powerLength, powerLength, 1}
+	}
+	return padding{padRows, padLength, padKeys, grpo.MaxBranches}
+}
+
 // planShared cuts clusters into parts that fit into a micro-batch. Those that padding makes no cheaper than their
 // sequences alone are returned as others.
 func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, others []int) {
@@ -70,10 +85,10 @@ func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, othe
 		parts := cutCluster(c, func(c []int) bool { return t.fits(part, limit, c) })
 		shared, alone := 0, 0
 		for _, p := range parts {
-			shared += arrange(part, [][]int{p}).Tokens()
+			shared += t.arrange(part, [][]int{p}).Tokens()
 		}
 		for _, i := range c {
-			alone += padLength(part[i].NumInputs())
+			alone += t.padding().length(part[i].NumInputs())
 		}
 		if float64(shared) <= (1-worthSharing)*float64(alone) {
 			cut = append(cut, parts...)
@@ -92,7 +107,7 @@ func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool 
 	for _, c := range clusters {
 		n, length = n+len(c), max(length, longest(part, c))
 	}
-	return (limit == 0 || n <= limit) && arrange(part, clusters).Tokens() <= t.sizes.shared(length)
+	return (limit == 0 || n <= limit) && t.arrange(part, clusters).Tokens() <= t.sizes.shared(t.padding().length(length))
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.
@@ -102,7 +117,7 @@ func (t *Trainer) packShared(part []grpo.Sequence, cut [][]int, limit int) (out 
 		for n < len(cut) && t.fits(part, limit, cut[:n+1]...) {
 			n++
 		}
-		packed, err := arrange(part, cut[:n]).pack(part)
+		packed, err := t.arrange(part, cut[:n]).pack(part)
 		if err != nil {
 			return nil, err
 		}
@@ -141,9 +156,9 @@ type arrangement struct {
 	rows []grpo.Row
 }
 
-// arrange lays out clusters: their roots, and what each sequence adds, in two rectangles of short and long rows.
-func arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
-	a := &arrangement{}
+// arrange lays out clusters: their roots, and what each sequence adds, in one rectangle or two, of short and long rows.
+func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
+	a, pad := &arrangement{}, t.padding()
 	for _, c := range clusters {
 		a.add(part, c)
 	}
@@ -152,21 +167,21 @@ func arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 	for i := range a.rows {
 		switch r := &a.rows[i]; {
 		case r.Start == 0:
-			roots, a.Length = roots+1, max(a.Length, padLength(r.End))
+			roots, a.Length = roots+1, max(a.Length, pad.length(r.End))
 		case r.End > r.Start:
 			own = append(own, r)
 		}
 	}
-	a.Rows = padRows(roots)
+	a.Rows = pad.rows(roots)
 	slices.SortStableFunc(own, func(x, y *grpo.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
-	at := cutRows(own)
+	at := pad.cut(own)
 	for i, r := range own {
 		r.Rectangle = 1
 		if i >= at {
 			r.Rectangle = 2
 		}
 	}
-	a.Branches = [grpo.MaxBranches]grpo.Branches{rectangle(own[:at]), rectangle(own[at:])}
+	a.Branches = [grpo.MaxBranches]grpo.Branches{pad.rectangle(own[:at]), pad.rectangle(own[at:])}
 	a.Trained = padTrained(credit.NumTrained(pick(part, a.sequences)), a.Tokens())
 	return a
 }
@@ -189,11 +204,14 @@ func (a *arrangement) add(part []grpo.Sequence, c []int) {
 	}
 }
 
-// cutRows returns where to cut rows that are sorted by length, so that both parts have the least padding: after a
-// multiple of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
-func cutRows(sorted []*grpo.Row) int {
+// cut returns where to cut rows that are sorted by length, so that both parts have the least padding: after a multiple
+// of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
+func (p padding) cut(sorted []*grpo.Row) int {
+	if p.rectangles == 1 {
+		return len(sorted)
+	}
 	tokens := func(rows []*grpo.Row) int {
-		b := rectangle(rows)
+		b := p.rectangle(rows)
 		return b.Rows * b.Length
 	}
 	best, least := len(sorted), (1-worthCutting)*float64(tokens(sorted))
@@ -206,10 +224,10 @@ func cutRows(sorted []*grpo.Row) int {
 }
 
 // rectangle is the shape that rows need.
-func rectangle(rows []*grpo.Row) grpo.Branches {
-	b := grpo.Branches{Rows: padRows(len(rows))}
+func (p padding) rectangle(rows []*grpo.Row) grpo.Branches {
+	b := grpo.Branches{Rows: p.rows(len(rows))}
 	for _, r := range rows {
-		b.Length, b.Keys = max(b.Length, padLength(r.End-r.Start)), max(b.Keys, padKeys(r.End))
+		b.Length, b.Keys = max(b.Length, p.length(r.End-r.Start)), max(b.Keys, p.keys(r.End))
 	}
 	return b
 }

@@ -35,7 +35,7 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := slices.Concat(randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)),
 			randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)))
-		tr := New(smallTarget, Options{MicroTokens: 1 + rng.IntN(2000)})
+		tr := New(smallTarget, Options{MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
 		most := rng.IntN(10)
 		micro, err := tr.microBatches(batch, most)
 		require.NoError(t, err)
@@ -47,7 +47,8 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 				require.LessOrEqual(t, len(m.sequences), most)
 			}
 			if len(m.sequences) > 1 {
-				require.LessOrEqual(t, m.Layout.Tokens(), max(tr.sizes.shared(longest(batch, m.sequences)), m.Length))
+				length := tr.padding().length(longest(batch, m.sequences))
+				require.LessOrEqual(t, m.Layout.Tokens(), max(tr.sizes.shared(length), m.Length))
 			}
 			if m.Branches[0].Rows > 0 {
 				saved++
@@ -59,13 +60,45 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 	require.Greater(t, saved, 100, "micro-batches with shared tokens")
 }
 
-// TestShared_Group: eight branches of 128 tokens on a prompt of 384 are 1408 tokens, without padding.
+// TestShared_Group: eight branches of 128 tokens on a prompt of 384 are 1408 tokens, without padding, and 1536 in
+// powers of two.
 func TestShared_Group(t *testing.T) {
 	batch := group(rand.New(rand.NewPCG(seed, 1)), 8, 384, 128, 1000)
-	micro, err := New(smallTarget, Options{}).microBatches(batch, 0)
-	require.NoError(t, err)
-	require.Len(t, micro, 1)
-	require.Equal(t, 384+8*128, micro[0].Layout.Tokens())
+	for few, tokens := range map[bool]int{false: 384 + 8*128, true: 512 + 8*128} {
+		micro, err := New(smallTarget, Options{FewShapes: few}).microBatches(batch, 0)
+		require.NoError(t, err)
+		require.Len(t, micro, 1)
+		require.Equal(t, tokens, micro[0].Layout.Tokens())
+	}
+}
+
+// TestShared_FewShapes counts the graphs of a long run with groups of 8, with prompts of 200 to 400 tokens and replies
+// of 20 to 500, and the tokens that are computed, padding included, for each that sequences alone take.
+func TestShared_FewShapes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	seen, computed := map[grpo.Layout]bool{}, map[bool]int{}
+	for range 200 {
+		batch := group(rng, 8, 200+rng.IntN(201), 500, 1000)
+		for i := range batch {
+			s := &batch[i]
+			end := len(s.IDs) - rng.IntN(481)
+			s.IDs, s.Logprobs, s.Trained = s.IDs[:end], s.Logprobs[:end], s.Trained[:end]
+		}
+		for _, alone := range []bool{false, true} {
+			micro, err := New(smallTarget, Options{FewShapes: true, Alone: alone}).microBatches(batch, 0)
+			require.NoError(t, err)
+			for _, m := range micro {
+				computed[alone] += m.Layout.Tokens()
+				if !alone {
+					seen[m.Layout] = true
+				}
+			}
+		}
+	}
+	part := float64(computed[false]) / float64(computed[true])
+	t.Logf("%d layouts, %.2f of the tokens", len(seen), part)
+	require.LessOrEqual(t, len(seen), 40)
+	require.Less(t, part, 0.8)
 }
 
 // TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at
@@ -135,10 +168,10 @@ func group(rng *rand.Rand, n, prompt, answer, vocabulary int) []grpo.Sequence {
 // alone, as the sampler computes it.
 func TestShared_LogprobsAreTheSamplers(t *testing.T) {
 	for _, s := range both(t) {
-		for i := range uint64(6) {
+		for i := range uint64(8) {
 			rng := rand.New(rand.NewPCG(seed, 100+i))
 			batch := randomTree(rng, 2+rng.IntN(8), 64, 20+rng.IntN(100))
-			tr := s.trainer(t, Options{})
+			tr := s.trainer(t, Options{FewShapes: i%2 == 1})
 			got, err := tr.Logprobs(t.Context(), s.state, batch, 0)
 			require.NoError(t, err)
 			for k, want := range s.scoreAll(t, s.state.Params, batch) {
@@ -162,7 +195,7 @@ func TestShared_GradientsAreThoseOfSequencesAlone(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 200+i))
 					batch := s.scored(t, randomTree(rng, 2+rng.IntN(8), 64, 20+rng.IntN(100)),
 						func() float32 { return float32(rng.NormFloat64()) * 0.01 })
-					got, metrics := gradientOf(t, &s, Options{}, batch, Run{Loss: loss})
+					got, metrics := gradientOf(t, &s, Options{FewShapes: i%2 == 1}, batch, Run{Loss: loss})
 					want, plain := gradientOf(t, &s, Options{Alone: true}, batch, Run{Loss: loss})
 					difference, length := distance(want, got)
 					require.Greater(t, length, 1e-4)

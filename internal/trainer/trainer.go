@@ -38,8 +38,7 @@ type Options struct {
 	MicroTokens int
 	// Narrow is that of [Sizes].
 	Narrow bool
-	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one. What sequences
-	// have in common is then computed for each.
+	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one.
 	FewShapes bool
 	// Recompute keeps of each layer its input alone, and computes it again for its gradient. That takes a fraction of the
 	// memory, and the time of one more forward pass. No bit of a result depends on it.

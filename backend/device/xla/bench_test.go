@@ -16,6 +16,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -90,7 +91,7 @@ func BenchmarkHost(b *testing.B) {
 			})
 		}
 		run("train", func(b *testing.B, on compute.Backend, compiled func()) {
-			train(b, on, w, adapter(b, w.Config), compiled)
+			train(b, on, w, adapter(b, w.Config), replies{rows: 8, prompt: 1, length: 192}, compiled)
 		})
 	}
 }
@@ -232,22 +233,44 @@ func decode(b *testing.B, on compute.Backend, w *model.Weights, d decoding, comp
 }
 
 func BenchmarkTrain(b *testing.B) {
-	each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) { train(b, on, w, a) })
+	each(b, func(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter) {
+		train(b, on, w, a, replies{rows: 8, prompt: 1, length: 192})
+	})
 }
 
-// train makes steps of 8 sequences of 192 tokens.
-func train(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, compiled ...func()) {
-	const rows, length = 8, 193
+// BenchmarkGroup is a step of 8 replies of 128 tokens to one prompt of 384: computed once, or for each of them.
+func BenchmarkGroup(b *testing.B) {
+	w, err := wideWeights()
+	require.NoError(b, err)
+	for _, alone := range []bool{false, true} {
+		b.Run(fmt.Sprintf("alone=%v", alone), func(b *testing.B) {
+			train(b, device(b, configs[0]), w, adapter(b, w.Config),
+				replies{rows: 8, prompt: 384, length: 512, alone: alone})
+		})
+	}
+}
+
+// replies are so many sequences of a length that begin with one prompt.
+type replies struct {
+	rows, prompt, length int
+	alone                bool // trainer.Options.Alone
+}
+
+// train makes steps of replies.
+func train(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, r replies, compiled ...func()) {
 	params, err := w.Params(on)
 	require.NoError(b, err)
-	teacher, state := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on}),
-		trainer.AdapterState(a)
-	all := make([]grpo.Sequence, rows)
+	teacher := trainer.New(trainer.AdapterTarget(w.Config, params, a),
+		trainer.Options{Device: on, FewShapes: graphx.ProfileOf(on).SlowCompile, Alone: r.alone})
+	state := trainer.AdapterState(a)
+	prompt := tokens(rand.New(rand.NewPCG(seed, 9)), w.Config, r.prompt)
+	all := make([]grpo.Sequence, r.rows)
 	for i := range all {
-		ids := tokens(rand.New(rand.NewPCG(seed, uint64(i))), w.Config, length)
-		all[i] = sequence(ids[:1], &engine.Result{IDs: ids[1:], Logprobs: make([]float32, length-1)}, i)
+		n := r.length + 1 - r.prompt
+		ids := tokens(rand.New(rand.NewPCG(seed, uint64(i))), w.Config, n)
+		all[i] = sequence(prompt, &engine.Result{IDs: ids, Logprobs: make([]float32, n)}, i)
 	}
-	measure(b, rows*(length-1), func() {
+	measure(b, r.rows*r.length, func() {
 		_, _, err := teacher.Train(context.Background(), state, all, trainer.Run{
 			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(),
 			Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
