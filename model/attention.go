@@ -20,6 +20,7 @@ type attention struct {
 	scatterAt *Node // [B, K, T, 3] int32: where each new key is in the cache; nil without one
 	gatherAt  *Node // [B K M, 1] int32: the blocks of each row and head, of all heads; nil without a cache of blocks
 	real      *Node // [B, T] bool: the token is not padding; nil without a cache
+	fresh     bool  // nothing is read from the cache
 
 	rotations map[rope]rotation
 }
@@ -87,41 +88,46 @@ func (a *attention) locate(c *Config, in Input) {
 	}
 	perRow := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
-	a.position = MinScalar(Add(perRow(in.Cache.Start), step), int32(a.size-1)) // padding may exceed it
-	a.parts = []*part{{
-		rows: b, length: t, key: counted(g, 2, b, t, a.size),
-		query: BroadcastToDims(Reshape(a.position, b, t, 1), b, t, a.size), masks: map[int]*Node{},
-	}}
+	position := MinScalar(Add(perRow(in.Cache.Start), step), int32(a.size-1)) // padding may exceed it
+	if a.fresh = in.Cache.Fresh; a.fresh {
+		a.size, a.parts = t, []*part{causal(in.Tokens)}
+	} else {
+		a.position = position
+		a.parts = []*part{{
+			rows: b, length: t, key: counted(g, 2, b, t, a.size),
+			query: BroadcastToDims(Reshape(position, b, t, 1), b, t, a.size), masks: map[int]*Node{},
+		}}
+	}
 	a.real = LessThan(step, perRow(in.Cache.Count))
 	if in.Cache.Blocks == nil {
 		cached.AssertDims(b, c.NumKVHeads, -1, c.HeadDim)
-		a.locateRows(c.NumKVHeads)
+		a.locateRows(c.NumKVHeads, position)
 		return
 	}
 	cached.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
-	a.locateBlocks(cached, in.Cache.Blocks)
+	a.locateBlocks(cached, in.Cache.Blocks, position)
 }
 
-// locateRows computes where keys are in a cache of rows: row, head and position.
-func (a *attention) locateRows(heads int) {
-	g, b, t := a.position.Graph(), a.position.Shape().Dim(0), a.position.Shape().Dim(1)
+// locateRows computes where keys are in a cache of rows: row, head and position [B, T].
+func (a *attention) locateRows(heads int, position *Node) {
+	g, b, t := position.Graph(), position.Shape().Dim(0), position.Shape().Dim(1)
 	dims := []int{b, heads, t, 1}
-	position := BroadcastToDims(Reshape(a.position, b, 1, t, 1), dims...)
+	position = BroadcastToDims(Reshape(position, b, 1, t, 1), dims...)
 	a.scatterAt = Concatenate([]*Node{Iota(g, shapeI32(dims...), 0), Iota(g, shapeI32(dims...), 1), position}, -1)
 }
 
-// locateBlocks computes where keys are in a cache [K, P, C, E], of whose blocks each row has some [B, M]: head, block
-// and place in it.
-func (a *attention) locateBlocks(cached, blocks *Node) {
-	g, b, t := a.position.Graph(), a.position.Shape().Dim(0), a.position.Shape().Dim(1)
+// locateBlocks computes where keys, at positions [B, T] of their rows, are in a cache [K, P, C, E], of whose blocks each
+// row has some [B, M]: head, block and place in it.
+func (a *attention) locateBlocks(cached, blocks, position *Node) {
+	g, b, t := position.Graph(), position.Shape().Dim(0), position.Shape().Dim(1)
 	k, p, each := cached.Shape().Dim(0), cached.Shape().Dim(1), cached.Shape().Dim(2)
 	m := blocks.Shape().Dim(1)
-	number := DivScalar(a.position, int32(each)) // of the block of a row
+	number := DivScalar(position, int32(each)) // of the block of a row
 	block := Gather(blocks, Stack([]*Node{Iota(g, shapeI32(b, t), 0), number}, -1))
 	block = Where(a.real, block, ZerosLike(block))
 	perHead := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1, t, 1), b, k, t, 1) }
 	a.scatterAt = Concatenate([]*Node{
-		Iota(g, shapeI32(b, k, t, 1), 1), perHead(block), perHead(Sub(a.position, MulScalar(number, int32(each)))),
+		Iota(g, shapeI32(b, k, t, 1), 1), perHead(block), perHead(Sub(position, MulScalar(number, int32(each)))),
 	}, -1)
 	first := MulScalar(Iota(g, shapeI32(b, k, m), 1), int32(p)) // block of a head
 	a.gatherAt = Reshape(Add(first, BroadcastToDims(Reshape(blocks, b, 1, m), b, k, m)), b*k*m, 1)
@@ -236,6 +242,9 @@ func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
 		return fresh, fresh
 	}
 	next = KV{K: a.store(cached.K, fresh.K), V: a.store(cached.V, fresh.V)}
+	if a.fresh { // rounded as in the cache
+		return KV{K: ConvertDType(fresh.K, next.K.DType()), V: ConvertDType(fresh.V, next.V.DType())}, next
+	}
 	return KV{K: a.load(next.K), V: a.load(next.V)}, next
 }
 

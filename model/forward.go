@@ -44,6 +44,9 @@ type Cache struct {
 	Start *Node
 	// Count is [B] int32: the number of new tokens of each row that are not padding. Start + Count is at most S.
 	Count *Node
+	// Fresh says that all rows begin with the first token, so Start is 0: they attend to their new tokens, as without a
+	// cache, and read nothing of it.
+	Fresh bool
 	// Blocks is [B, M] int32: the blocks of the cache that hold the tokens of each row, C after C. Those that are written
 	// must belong to one row; others may belong to several. Behind the blocks of a row it is 0. Block 0 belongs to nobody:
 	// padding is written there, as zeros. Where it is nil the cache has rows in place of blocks.

@@ -59,14 +59,21 @@ func (r deviceReport) lines() []string {
 	}
 	for _, kind := range []string{engine.PromptProgram, engine.DecodeProgram} {
 		var rows, widths, windows []int
+		beginning := ""
 		for _, p := range r.Programs {
-			if p.Kind == kind {
-				rows, widths, windows = append(rows, p.Rows), append(widths, p.Width), append(windows, p.Window)
+			if p.Kind != kind {
+				continue
+			}
+			rows, widths = append(rows, p.Rows), append(widths, p.Width)
+			if p.Window == 0 {
+				beginning = ", or from the beginning"
+			} else {
+				windows = append(windows, p.Window)
 			}
 		}
 		if len(rows) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s rows, %s tokens, of windows of %s", kind, choices(rows), choices(widths),
-				choices(windows)))
+			lines = append(lines, fmt.Sprintf("%s: %s rows, %s tokens, of windows of %s%s", kind, choices(rows), choices(widths),
+				choices(windows), beginning))
 		}
 	}
 	return lines

@@ -29,7 +29,7 @@ type Estimate struct {
 //
 // A cache in bfloat16 takes half. A device that is not fused takes 3·Cache (old, new, and what a loop carries), and
 // gathers the keys and values of a layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work. Where it takes long to compile, a round
-// has N = 256·W tokens.
+// has N = 256·W tokens, and 256 is one more of S.
 func EstimateMemory(opts Options, fused bool) Estimate {
 	c := opts.Config
 	opts.Slots, opts.Context = cmp.Or(opts.Slots, DefaultSlots), cmp.Or(opts.Context, c.MaxPositions)
@@ -37,10 +37,11 @@ func EstimateMemory(opts Options, fused bool) Estimate {
 	blocks := 1 + math.Ceil(cmp.Or(float64(opts.CacheTokens), w*float64(opts.Context))/BlockTokens)
 	q, kv, most := float64(c.NumHeads), float64(c.NumKVHeads)*e, float64(all.Largest())
 	round := max(w, float64(widths(opts).Largest()))
+	tables := 0.0
 	if opts.FewShapes {
 		round *= w
+		tables = graphs(opts) * ropeKinds(c) * 2 * maxWidth * e // of prompts from their beginning
 	}
-	tables := 0.0
 	for _, s := range all {
 		tables += graphs(opts) * ropeKinds(c) * 2 * float64(s) * e
 	}

@@ -40,7 +40,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	blocks := windows(opts).Largest() / BlockTokens
 	var rounds int64
 	for _, s := range largestRounds(opts) {
-		round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in) },
+		round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in, false) },
 			slices.Concat(in, layers, []shapes.Shape{shapeI32(s.rows, s.width), shapeI32(s.rows), shapeI32(s.rows),
 				shapeI32(s.rows, blocks), shapeI32(s.rows, 1)}))
 		if err != nil {

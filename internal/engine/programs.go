@@ -14,7 +14,8 @@ type Program struct {
 	Kind  string `json:"kind"` // PromptProgram or DecodeProgram
 	Rows  int    `json:"rows"`
 	Width int    `json:"width"` // tokens of a row; of decode the most
-	// Window is the number of cached tokens of a row that it attends to.
+	// Window is the number of tokens of a row that it attends to; 0 are those of a prompt that it computes from its
+	// beginning.
 	Window int `json:"window"`
 	// Cuts are those that requests of decode may use.
 	Cuts model.Cuts `json:"cuts"`
@@ -31,6 +32,13 @@ const (
 // decode whose loop reads rows. opts needs Config; other fields may have their defaults.
 func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
+	if opts.FewShapes {
+		for _, rows := range heights(opts) {
+			for _, width := range widths(opts)[1:] { // one token, whose window costs little, has no such graph
+				list = append(list, Program{Kind: PromptProgram, Rows: rows, Width: width})
+			}
+		}
+	}
 	for _, window := range windows(opts) {
 		for _, rows := range heights(opts) {
 			for _, width := range widths(opts) {
@@ -105,7 +113,7 @@ func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 		state, _ := r.decodeInputs(calls, p.Window)
 		return r.decodeTo(a, decodeKey{adapter: a.name(), cuts: p.Cuts, rows: p.Rows, window: p.Window}, state, calls)
 	}
-	exec, err := r.program(a)
+	exec, err := r.program(a, p.Window == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +122,8 @@ func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 		return nil, err
 	}
 	zeros := func(dims ...int) *tensors.Tensor { return tensors.FromShape(shapeI32(dims...)) }
-	out, err := exec.Call(append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows), table(nil, p.Rows, p.Window),
-		zeros(p.Rows, 1))...)
+	out, err := exec.Call(append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows),
+		table(nil, p.Rows, stored(p.Window, p.Width)), zeros(p.Rows, 1))...)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,4 +111,19 @@ func TestWarm_Ends(t *testing.T) {
 	require.ErrorIs(t, e.Warm(t.Context(), nil), broken)
 	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 3, Sampling: model.Sampling{TopP: 1}})
 	require.NoError(t, err)
+}
+
+// TestRounds_FromTheBeginning: on a device that would copy what is cached, prompts attend to their own tokens where they
+// begin with the first, and to cached ones where not. TestDecode_LikeSteps compares what both compute.
+func TestRounds_FromTheBeginning(t *testing.T) {
+	e := decodeEngine(t, graphtest.Device(t), 2, 2)
+	used := func(prompt []int32) (keys []roundKey) {
+		clear(e.runner.programs)
+		_, err := e.Complete(t.Context(), Request{Prompt: prompt, MaxTokens: 1, Sampling: model.Sampling{TopP: 1}})
+		require.NoError(t, err)
+		return slices.Collect(maps.Keys(e.runner.programs))
+	}
+	prompt := make([]int32, 100)
+	require.Equal(t, []roundKey{{fresh: true}}, used(prompt[:64]))
+	require.Equal(t, []roundKey{{fresh: false}}, used(prompt[:80]))
 }

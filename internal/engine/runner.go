@@ -17,13 +17,19 @@ type runner struct {
 	config   *model.Config
 	params   *model.Params
 	cache    *cache
-	widths   schedule.Sizes   // numbers of tokens that graphs are compiled for
-	heights  schedule.Sizes   // numbers of rows
-	windows  schedule.Sizes   // numbers of tokens of a row that are cached
-	programs map[string]*Exec // by the key of an adapter; "" is the base model
+	widths   schedule.Sizes // numbers of tokens that graphs are compiled for
+	heights  schedule.Sizes // numbers of rows
+	windows  schedule.Sizes // numbers of tokens of a row that are cached
+	programs map[roundKey]*Exec
 	decoders map[decodeKey]*Exec
 	storing  *Exec     // stores what loops over rows have computed; nil before the first
 	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
+}
+
+// roundKey says which graph computes a round.
+type roundKey struct {
+	adapter string // its key; "" is the base model
+	fresh   bool   // all rows begin with the first token, see model.Cache
 }
 
 func newRunner(opts Options) (*runner, error) {
@@ -34,7 +40,7 @@ func newRunner(opts Options) (*runner, error) {
 	return &runner{
 		opts: opts, config: opts.Config, params: opts.Params, cache: k,
 		widths: widths(opts), heights: heights(opts), windows: windows(opts),
-		programs: map[string]*Exec{}, decoders: map[decodeKey]*Exec{},
+		programs: map[roundKey]*Exec{}, decoders: map[decodeKey]*Exec{},
 	}, nil
 }
 
@@ -51,11 +57,12 @@ func (s scores) row(i, v int) (logprobs []float32, normalizer float32) {
 
 // step computes a round. Its scores are valid until the next one. After an error the cache is lost.
 func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
-	program, err := r.program(a)
+	window := r.window(round)
+	program, err := r.program(a, window == 0)
 	if err != nil {
 		return s, err
 	}
-	in, err := r.inputs(a, round)
+	in, err := r.inputs(a, round, window)
 	if err != nil {
 		return s, err
 	}
@@ -78,24 +85,44 @@ func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 	return s, err
 }
 
+// window returns how many cached tokens the rows of a round may attend to; 0 where all of them begin with their first
+// token, and the device would copy the cached ones to attend to them.
+func (r *runner) window(round schedule.Round) int {
+	start, end := 0, 0
+	for _, row := range round.Rows {
+		start, end = max(start, row.Start), max(end, row.Start+len(row.Tokens))
+	}
+	if r.opts.FewShapes && start == 0 && round.Width > 1 {
+		return 0
+	}
+	return r.windows.Fit(end)
+}
+
 // inputs returns weights, adapter, cache, and what the round computes.
-func (r *runner) inputs(a *Adapter, round schedule.Round) ([]any, error) {
+func (r *runner) inputs(a *Adapter, round schedule.Round, window int) ([]any, error) {
 	b, t := r.heights.Fit(len(round.Rows)), round.Width
 	tokens, last := make([]int32, b*t), make([]int32, b)
 	start, count, blocks := make([]int32, b), make([]int32, b), make([][]int32, b)
-	end := 0
 	for i, row := range round.Rows {
 		copy(tokens[i*t:], row.Tokens)
 		start[i], count[i], blocks[i] = int32(row.Start), int32(len(row.Tokens)), row.Blocks
-		last[i], end = int32(i*t+len(row.Tokens)-1), max(end, row.Start+len(row.Tokens))
+		last[i] = int32(i*t + len(row.Tokens) - 1)
 	}
 	in, err := r.fixed(a)
 	if err != nil {
 		return nil, err
 	}
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
-		tensors.FromFlatDataAndDimensions(count, b), table(blocks, b, r.windows.Fit(end)),
+		tensors.FromFlatDataAndDimensions(count, b), table(blocks, b, stored(window, t)),
 		tensors.FromFlatDataAndDimensions(last, b, 1)), nil
+}
+
+// stored returns how many tokens the blocks of a row hold in a round: those of the window, or, if it is 0, of the round.
+func stored(window, width int) int {
+	if window == 0 {
+		return (width + BlockTokens - 1) / BlockTokens * BlockTokens
+	}
+	return window
 }
 
 // fixed returns the inputs that all rounds begin with: weights, adapter and the cache, which is donated.
@@ -123,13 +150,14 @@ func (r *runner) weights(a *Adapter) []any {
 	return in
 }
 
-// program returns the graphs for adapters with the key of a. They are compiled for a shape when it first occurs.
-func (r *runner) program(a *Adapter) (*Exec, error) {
-	key := a.name()
+// program returns the graphs of rounds for adapters with the key of a. They are compiled for a shape when it first
+// occurs.
+func (r *runner) program(a *Adapter, fresh bool) (*Exec, error) {
+	key := roundKey{a.name(), fresh}
 	if p := r.programs[key]; p != nil {
 		return p, nil
 	}
-	p, err := NewExec(r.opts.Device, func(in []*Node) []*Node { return r.build(a, in) })
+	p, err := NewExec(r.opts.Device, func(in []*Node) []*Node { return r.build(a, in, fresh) })
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
@@ -139,11 +167,11 @@ func (r *runner) program(a *Adapter) (*Exec, error) {
 }
 
 // build returns the log-softmax [B, V], its normalizer [B, 1], then the updated cache.
-func (r *runner) build(a *Adapter, in []*Node) []*Node {
+func (r *runner) build(a *Adapter, in []*Node, fresh bool) []*Node {
 	f, in := r.forward(a, in)
 	layers, in := r.split(in)
 	tokens, last := in[0], in[4]
-	cached := &model.Cache{Start: in[1], Count: in[2], Blocks: in[3], Layers: kvOf(layers)}
+	cached := &model.Cache{Start: in[1], Count: in[2], Fresh: fresh, Blocks: in[3], Layers: kvOf(layers)}
 	hidden, next := f.Hidden(model.Input{Tokens: tokens, Cache: cached})
 	hidden = Gather(Reshape(hidden, -1, r.config.HiddenSize), last)
 	logprobs, normalizer := f.Normalized(hidden)

@@ -152,6 +152,38 @@ func BenchmarkPrefill(b *testing.B) {
 	})
 }
 
+// BenchmarkPrompts is 8 prompts of 250 tokens at once in an engine as [local.Open] makes it, which attend to
+// themselves alone, or go on from a cached beginning of 32 tokens.
+func BenchmarkPrompts(b *testing.B) {
+	const requests, length, shared = 8, 250, 32
+	w, err := wideWeights()
+	require.NoError(b, err)
+	on := device(b, configs[0])
+	params, err := w.Params(on)
+	require.NoError(b, err)
+	e, err := engine.New(engine.Options{
+		Device: on, Config: w.Config, Params: params, Slots: requests, Context: 2048, FewShapes: true, DecodeSteps: 32,
+	})
+	require.NoError(b, err)
+	defer e.Close()
+	for _, cached := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		begin := tokens(rng, w.Config, shared)
+		b.Run(fmt.Sprintf("cached=%v", cached), func(b *testing.B) {
+			measure(b, requests*length, func() {
+				list := make([]engine.Request, requests)
+				for i := range list {
+					list[i] = engine.Request{Prompt: tokens(rng, w.Config, length), MaxTokens: 1}
+					if cached {
+						list[i].Prompt = append(slices.Clone(begin), list[i].Prompt...)
+					}
+				}
+				complete(b, e, list)
+			})
+		})
+	}
+}
+
 func BenchmarkDecode(b *testing.B) {
 	for _, batch := range []int{1, 16} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
