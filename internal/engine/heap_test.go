@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/model"
 )
 
 var large = flag.Bool("large", false, "answer 10,000 requests in place of 200, and compare the heap")
@@ -87,4 +88,23 @@ func TestComplete_NoHeapGrowth(t *testing.T) {
 		graphs, e.Stats())
 	require.Positive(t, e.Stats().Evicted, "the cache is not full")
 	require.Less(t, grown, 64<<10+40*n)
+}
+
+// TestComplete_CollectsGarbage: beside a large cache the collector would wait until there is as much garbage.
+func TestComplete_CollectsGarbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector touches all memory")
+	}
+	cache := make([]byte, 1<<30) // no page of it is touched
+	runtime.GC()
+	e := testEngine(t, 2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	garbage := make([]byte, 256<<20)
+	require.NotNil(t, garbage)
+	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2, 3}, MaxTokens: 2, Sampling: model.Sampling{TopP: 1}})
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	require.Greater(t, after.NumForcedGC, before.NumForcedGC)
+	runtime.KeepAlive(cache)
 }

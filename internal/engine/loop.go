@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/internal/engine/schedule"
+	"github.com/goart-dev/art/internal/machine"
 )
 
 // linger is how long the loop waits for further requests before it computes prompts. Agents that got their replies in
 // one round send their next requests within microseconds; computing these together is worth the wait.
 const linger = time.Millisecond
+
+// collecting is how often the loop looks for garbage.
+const collecting = 100 * time.Millisecond
 
 // loop is the state of the goroutine that owns the device. It carries out what the scheduler decides.
 type loop struct {
@@ -21,6 +25,7 @@ type loop struct {
 	scratch sync.Pool               // of *[]float32: scores of a row [V], where sampling changes them
 	damaged []int32                 // blocks that hold numbers that are not finite
 	totals  Totals
+	looked  time.Time // for garbage
 }
 
 func (e *Engine) loop() {
@@ -34,8 +39,17 @@ func (e *Engine) loop() {
 		l.admit()
 		if r, ok := l.sched.Next(); ok {
 			l.run(r)
+			l.collect()
 		}
 		l.publish()
+	}
+}
+
+// collect collects garbage from time to time.
+func (l *loop) collect() {
+	if now := time.Now(); now.Sub(l.looked) > collecting {
+		l.looked = now
+		machine.CollectGarbage()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/machine"
 )
 
 // ErrLost is wrapped by the errors of a session whose state was lost, when the device failed while it changed.
@@ -155,7 +156,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 	}
 	s.grads.free()
 	s.grads = nil
-	collectGarbage()
+	machine.ReturnMemory()
 	return norm, ok, nil
 }
 

@@ -1,0 +1,38 @@
+package machine
+
+import (
+	"runtime"
+	"testing"
+)
+
+// TestCollectGarbage: beside memory in use of which the collector would allow as much garbage, a tenth of it is
+// collected, and less than a twentieth is not.
+func TestCollectGarbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector touches all memory")
+	}
+	const used = 2 << 30 // no page of it is touched
+	cache := make([]byte, used)
+	runtime.GC()
+	var garbage []byte
+	collected := func(bytes int) bool {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		garbage = make([]byte, bytes)
+		garbage = nil
+		CollectGarbage()
+		runtime.ReadMemStats(&after)
+		return after.NumForcedGC > before.NumForcedGC
+	}
+	if collected(used / 100) {
+		t.Error("a hundredth of what is in use was collected")
+	}
+	if !collected(used / 10) {
+		t.Error("a tenth of what is in use was left")
+	}
+	if u := heapUse(); u.garbage() > leastGarbage {
+		t.Errorf("%.0f bytes of garbage are left", u.garbage())
+	}
+	_ = garbage
+	runtime.KeepAlive(cache)
+}
