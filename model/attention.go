@@ -116,8 +116,8 @@ func (a *attention) locateRows(heads int, position *Node) {
 	a.scatterAt = Concatenate([]*Node{Iota(g, shapeI32(dims...), 0), Iota(g, shapeI32(dims...), 1), position}, -1)
 }
 
-// locateBlocks computes where keys, at positions [B, T] of their rows, are in a cache [K, P, C, E], of whose blocks each
-// row has some [B, M]: head, block and place in it.
+// locateBlocks computes where keys, at positions [B, T] of their rows, are in a cache [K, P, C, E], of whose blocks
+// each row has some [B, M]: head, block and place in it.
 func (a *attention) locateBlocks(cached, blocks, position *Node) {
 	g, b, t := position.Graph(), position.Shape().Dim(0), position.Shape().Dim(1)
 	k, p, each := cached.Shape().Dim(0), cached.Shape().Dim(1), cached.Shape().Dim(2)

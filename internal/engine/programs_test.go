@@ -113,8 +113,8 @@ func TestWarm_Ends(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRounds_FromTheBeginning: on a device that would copy what is cached, prompts attend to their own tokens where they
-// begin with the first, and to cached ones where not. TestDecode_LikeSteps compares what both compute.
+// TestRounds_FromTheBeginning: on a device that would copy what is cached, prompts attend to their own tokens where
+// they begin with the first, and to cached ones where not. TestDecode_LikeSteps compares what both compute.
 func TestRounds_FromTheBeginning(t *testing.T) {
 	e := decodeEngine(t, graphtest.Device(t), 2, 2)
 	used := func(prompt []int32) (keys []roundKey) {

@@ -117,7 +117,7 @@ func (r *runner) inputs(a *Adapter, round schedule.Round, window int) ([]any, er
 		tensors.FromFlatDataAndDimensions(last, b, 1)), nil
 }
 
-// stored returns how many tokens the blocks of a row hold in a round: those of the window, or, if it is 0, of the round.
+// stored returns how many tokens the blocks of a row hold in a round: those of the window, or of the round if it is 0.
 func stored(window, width int) int {
 	if window == 0 {
 		return (width + BlockTokens - 1) / BlockTokens * BlockTokens
