@@ -23,6 +23,7 @@ type attention struct {
 	fresh     bool  // nothing is read from the cache
 
 	rotations map[rope]rotation
+	param     func(name string) *Node // may have the tables of rotations
 }
 
 // part is a rectangle of queries, R rows of T, and their keys.
@@ -39,7 +40,7 @@ type part struct {
 type rotation struct{ cos, sin *Node }
 
 func (f *Forward) attention(in Input) *attention {
-	a := &attention{rotations: map[rope]rotation{}}
+	a := &attention{rotations: map[rope]rotation{}, param: f.Param}
 	switch {
 	case in.Cache != nil:
 		a.locate(f.Config, in)
@@ -138,17 +139,30 @@ func (a *attention) rotation(r rope, size int) rotation {
 	if found, ok := a.rotations[r]; ok {
 		return found
 	}
-	g := a.parts[0].key.Graph()
-	rows := func(table *tensors.Tensor) *Node {
+	rows := func(table *Node) *Node {
 		if a.position == nil {
-			return Reshape(ConstTensor(g, table), 1, a.size, 1, size)
+			return Reshape(Slice(table, AxisRange(0, a.size)), 1, a.size, 1, size)
 		}
 		t := a.position.Shape().Dim(1)
-		return Reshape(Gather(ConstTensor(g, table), ExpandAxes(a.position, -1)), -1, t, 1, size)
+		return Reshape(Gather(table, ExpandAxes(a.position, -1)), -1, t, 1, size)
 	}
-	cos, sin := r.tables(a.size, size)
+	cos, sin := a.tables(r, size)
 	a.rotations[r] = rotation{rows(cos), rows(sin)}
 	return a.rotations[r]
+}
+
+// tables returns the tables of r: inputs of the graph, or constants.
+func (a *attention) tables(r rope, size int) (cos, sin *Node) {
+	cosName, sinName := ropeNames(len(a.rotations))
+	if cos, sin = a.param(cosName), a.param(sinName); cos != nil {
+		return cos, sin
+	}
+	g := a.parts[0].key.Graph()
+	constant := func(flat []float32) *Node {
+		return ConstTensor(g, tensors.FromFlatDataAndDimensions(flat, a.size, size))
+	}
+	cosines, sines := r.tables(a.size, size)
+	return constant(cosines), constant(sines)
 }
 
 // mask builds the causal mask: a query attends to keys up to its own position, the last window of them unless window is

@@ -1,11 +1,15 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
-	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/internal/graphx"
 )
 
 // rope configures the rotation of queries and keys of a layer. It is comparable: layers with equal ones share tables.
@@ -46,10 +50,9 @@ func (r rope) frequency(i, size int) float64 {
 
 // tables returns, with angle = position * frequency, the rows [cos, cos] and [-sin, sin] of the first n positions, each
 // [n, size]. They are computed in float64 on the host, so that every graph and every device uses the same numbers.
-func (r rope) tables(n, size int) (cos, sin *tensors.Tensor) {
+func (r rope) tables(n, size int) (cosines, sines []float32) {
 	half := size / 2
-	cosines := make([]float32, n*size)
-	sines := make([]float32, n*size)
+	cosines, sines = make([]float32, n*size), make([]float32, n*size)
 	for i := range half {
 		f := r.frequency(i, size)
 		for p := range n {
@@ -59,7 +62,35 @@ func (r rope) tables(n, size int) (cos, sin *tensors.Tensor) {
 			sines[at], sines[at+half] = -float32(math.Sin(angle)), float32(math.Sin(angle))
 		}
 	}
-	return tensors.FromFlatDataAndDimensions(cosines, n, size), tensors.FromFlatDataAndDimensions(sines, n, size)
+	return cosines, sines
+}
+
+// ropeNames returns the names of the tables of the kind of RoPE of a number, in the order in which layers have them.
+func ropeNames(kind int) (cos, sin string) {
+	return fmt.Sprintf("rope.%d.cos", kind), fmt.Sprintf("rope.%d.sin", kind)
+}
+
+// RopeTables uploads the tables of rotary embeddings of the first n positions. A graph whose [Forward.Param] has them
+// keeps none of its own, so that many graphs share them.
+func (c *Config) RopeTables(device compute.Backend, n int) (*Params, error) {
+	p := &Params{}
+	var kinds []rope
+	for _, l := range c.design().layers {
+		if slices.Contains(kinds, l.rope) {
+			continue
+		}
+		cosName, sinName := ropeNames(len(kinds))
+		kinds, p.Names = append(kinds, l.rope), append(p.Names, cosName, sinName)
+		cos, sin := l.rope.tables(n, c.HeadDim)
+		for _, data := range [][]float32{cos, sin} {
+			t, err := graphx.Upload(device, data, n, c.HeadDim)
+			if err != nil {
+				return nil, fmt.Errorf("model: RoPE: %w", err)
+			}
+			p.Tensors = append(p.Tensors, t)
+		}
+	}
+	return p, nil
 }
 
 func shapeI32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Int32, dims...) }

@@ -164,7 +164,8 @@ func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (
 	e, err := engine.New(engine.Options{
 		Device: device, Config: s.config, Params: params,
 		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens,
-		CacheType: cacheTypes[b.cacheType(s.config)], Queue: b.opts.Queue,
+		ProgramBytes: int64(s.plan.demand.programs / b.memory.shares()),
+		CacheType:    cacheTypes[b.cacheType(s.config)], Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil && !isDeviceFault(err) {

@@ -41,18 +41,18 @@ const (
 
 // demand is the memory of a base model on the device, in bytes.
 //
-//	least = weights + cache + work + process         for sampling; it must fit
-//	all   = least + training                         for which the defaults leave room
+//	least = weights + cache + work + programs + process    for sampling; it must fit
+//	all   = least + training                               for which the defaults leave room
 //
-// with cache and work of [engine.EstimateMemory]; training is that of [trainer.EstimateMemory] for an adapter of the
-// default rank on all layers and sequences of min(context, 1024) tokens, with layers computed again where that lets a
-// larger size fit, but at most half of what weights and process leave: where memory is scarce, training is limited to
-// shorter sequences.
+// with cache and work of [engine.EstimateMemory], and its programs, but at most a sixteenth of what is free; training is
+// that of [trainer.EstimateMemory] for an adapter of the default rank on all layers and sequences of min(context, 1024)
+// tokens. Where that lets a larger size fit, layers are computed again; and training has at most half of what weights
+// and process leave: where memory is scarce, it is limited to shorter sequences.
 type demand struct {
-	weights, cache, work, training float64
+	weights, cache, work, programs, training float64
 }
 
-func (d demand) least() float64 { return d.weights + d.cache + d.work + processBytes }
+func (d demand) least() float64 { return d.weights + d.cache + d.work + d.programs + processBytes }
 
 func (d demand) all() float64 { return d.least() + d.training }
 
@@ -229,6 +229,7 @@ func (s *sizing) demand(p plan) demand {
 	n := s.shares()
 	return demand{
 		weights: s.weights, cache: n * sampling.Cache, work: n * sampling.Work,
+		programs: min(n*sampling.Programs, p.room.bytes/16),
 		training: min(adapter+n*(work+programs), max(0, p.room.bytes-s.weights-processBytes)/2),
 	}
 }

@@ -61,23 +61,23 @@ func TestPlan(t *testing.T) {
 		matrices dtypes.DType
 	}{
 		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 2048},
-		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 2048, tokens: 2447},
+		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 2048, tokens: 21391},
 		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 1, context: 1024},
 		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192, tokens: 65536},
 		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 8192, tokens: 65536},
-		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 23965},
+		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 27949},
 		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960, tokens: 65536},
 		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 40960, tokens: 65536},
-		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 40960, tokens: 50941},
-		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 32, context: 5120, tokens: 7969},
-		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 11111, matrices: dtypes.BFloat16},
+		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 40960, tokens: 42674},
+		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 12008},
+		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 11980, matrices: dtypes.BFloat16},
 		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 1280, tokens: 1280},
-		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 32768, tokens: 65277},
+		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 65536, tokens: 65536},
 		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 40960, tokens: 40960},
-		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 32, context: 8192, tokens: 40576},
+		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 32, context: 8192, tokens: 43113},
 		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192, tokens: 16384},
 		{name: "the cache alone", config: qwen, free: 24 * gib, want: Options{CacheTokens: 8192}, slots: 32, context: 8192, tokens: 8192},
-		{name: "unknown", config: qwen, slots: 32, context: 10240, tokens: 10358},
+		{name: "unknown", config: qwen, slots: 32, context: 20480, tokens: 26010},
 		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 2048},
 		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960, tokens: 40960},
 	} {
@@ -127,7 +127,7 @@ func TestPlan_Training(t *testing.T) {
 		more.demand.training)
 	require.Greater(t, more.demand.training, again.demand.training)
 
-	short := plan(24*gib, Options{})
+	short := plan(20*gib, Options{})
 	require.False(t, plain.recompute)
 	require.True(t, short.recompute)
 	require.Equal(t, again.demand.training, short.demand.training)

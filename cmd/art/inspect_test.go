@@ -77,10 +77,10 @@ func TestInspect_Tiny(t *testing.T) {
 		if row["length"] != length || inference["weights"] != 4*numParams(w) || inference["cache"] != cache {
 			t.Errorf("row %d: %v, want a cache of %v", i, row, cache)
 		}
-		positive(t, inference, "work")
+		positive(t, inference, "work", "programs")
 		positive(t, training, "adapter", "work")
 		if total := row["inference_total"].(float64); total != row["process"].(float64)+inference["weights"].(float64)+cache+
-			inference["work"].(float64) {
+			inference["work"].(float64)+inference["programs"].(float64) {
 			t.Errorf("inference_total is %v of %v", total, inference)
 		}
 		if row["training_total"].(float64) <= row["inference_total"].(float64) {

@@ -13,8 +13,8 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// processBytes is the memory of a process besides tensors: the program, a tokenizer, the compiled graphs of inference,
-// and garbage that has not been collected yet, as internal/bench/memory measures it.
+// processBytes is the memory of a process besides tensors and compiled graphs: the program, a tokenizer, and garbage
+// that has not been collected yet, as internal/bench/memory measures it.
 const processBytes = 128 << 20
 
 // memoryPlan are the sizes that memory is computed for.
@@ -90,7 +90,7 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
-		m.Infer = held + m.Inference.Work
+		m.Infer = held + m.Inference.Programs + m.Inference.Work
 		m.Train = held + training(m.Inference, m.Training)
 		m.Least = held + training(m.Inference, m.Recomputed)
 		list = append(list, m)
@@ -98,9 +98,9 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 	return list, nil
 }
 
-// training is what a training adds. Its work shares the memory of that of inference.
+// training is what a training adds to what is held. Its work shares the memory of that of inference.
 func training(inference engine.Memory, m trainer.Memory) int64 {
-	return m.Adapter + m.Programs + max(inference.Work, m.Work)
+	return m.Adapter + inference.Programs + m.Programs + max(inference.Work, m.Work)
 }
 
 // train returns the memory of a training.

@@ -28,7 +28,6 @@ type cache struct {
 	shape  shapes.Shape      // [K, P, C, E]
 	layers []*tensors.Tensor // keys and values of each layer, alternating; nil after a graph that had them failed
 	broken error             // why layers could not be set to zero when this was last tried
-	block  *Exec
 }
 
 // cacheShape returns the shape of the keys or values of a layer.
@@ -38,10 +37,6 @@ func cacheShape(opts Options) shapes.Shape {
 
 func newCache(opts Options) (*cache, error) {
 	k := &cache{device: opts.Device, shape: cacheShape(opts)}
-	var err error
-	if k.block, err = NewExec(k.device, k.copyGraph); err != nil {
-		return nil, fmt.Errorf("engine: cache: %w", err)
-	}
 	return k, k.clear(opts.Config.NumLayers)
 }
 
@@ -64,7 +59,7 @@ func (k *cache) donate() ([]any, error) {
 	in := make([]any, len(k.layers))
 	for i, x := range k.layers {
 		var err error
-		if in[i], err = DonateTensorBuffer(x, k.device, 0); err != nil {
+		if in[i], err = graphx.Donate(k.device, x); err != nil {
 			return nil, fmt.Errorf("engine: cache: %w", err)
 		}
 	}
@@ -84,17 +79,18 @@ func (k *cache) read() ([]any, error) {
 	return in, nil
 }
 
-// copyBlock copies block from to block to.
-func (k *cache) copyBlock(from, to int32) error {
-	in, err := k.donate()
+// copyBlock copies block from of the cache to block to.
+func (r *runner) copyBlock(from, to int32) error {
+	in, err := r.cache.donate()
 	if err != nil {
 		return err
 	}
-	out, err := k.block.Call(append(in, from, to)...)
+	in = append(in, tensors.FromScalar(from), tensors.FromScalar(to))
+	out, err := r.call(nil, Program{Kind: copyProgram}, r.cache.copyGraph, in)
 	if err != nil {
-		return fmt.Errorf("engine: cache: %w", err)
+		return err
 	}
-	k.layers = out
+	r.cache.layers = out
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute"
-	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/model"
@@ -32,13 +31,6 @@ type decodeCall struct {
 	uniform  []float64 // random numbers, one for each token to sample
 }
 
-// decodeKey identifies a graph: adapters of one key share it, and each of its rows attends to window tokens.
-type decodeKey struct {
-	adapter      string
-	cuts         model.Cuts
-	rows, window int
-}
-
 // sampled is what a call has made: the tokens of each row, in a number of steps.
 type sampled struct {
 	tokens [][]Token
@@ -55,39 +47,43 @@ func (r *runner) decode(a *Adapter, calls []decodeCall) (s sampled, err error) {
 	window := decodeWindows(r.opts.Context).Fit(last)
 	calls = append(calls, make([]decodeCall, r.heights.Fit(len(calls))-len(calls))...)
 	state, cuts := r.decodeInputs(calls, window)
-	key := decodeKey{adapter: a.name(), cuts: cuts, rows: len(calls), window: window}
-	out, err := r.decodeTo(a, key, state, calls)
+	out, err := r.decodeTo(a, r.decodeProgram(len(calls), window, cuts), state, calls)
 	if err != nil {
 		return s, err
 	}
 	return readSamples(out, r.opts.DecodeSteps)
 }
 
-// decodeTo runs the graph of a key, and returns what it has sampled.
-func (r *runner) decodeTo(a *Adapter, key decodeKey, state []any, calls []decodeCall) ([]*tensors.Tensor, error) {
-	program, err := r.decoder(key, a)
-	if err != nil {
-		return nil, err
-	}
-	rows := r.copiesRows(key)
+// decodeProgram is the loop for so many rows.
+func (r *runner) decodeProgram(rows, window int, cuts model.Cuts) Program {
+	return Program{Kind: DecodeProgram, Rows: rows, Width: r.opts.DecodeSteps, Window: window, Cuts: cuts}
+}
+
+// decodeTo runs a loop, and returns what it has sampled.
+func (r *runner) decodeTo(a *Adapter, p Program, state []any, calls []decodeCall) ([]*tensors.Tensor, error) {
+	rows := r.copiesRows(p)
 	read, at := r.cache.donate, []any(nil)
 	if rows {
-		read, at = r.cache.read, r.rowsAt(calls, key.window)
+		read, at = r.cache.read, r.rowsAt(calls, p.Window)
 		state = append(state, at[rowBlocks])
 	}
 	layers, err := read()
 	if err != nil {
 		return nil, err
 	}
-	out, err := program.Call(slices.Concat(r.weights(a), layers, state)...)
+	d := &decoding{runner: r, adapter: a, cuts: p.Cuts, rows: rows, repeat: while}
+	if r.opts.unroll {
+		d.repeat = unrolled(r.opts.DecodeSteps)
+	}
+	out, err := r.call(a, p, d.build, slices.Concat(r.weights(a), layers, state))
 	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return nil, err
 	}
 	if !rows {
 		r.cache.layers = out[5:]
 		return out[:5], nil
 	}
-	return out[:5], r.store(out[5:], at)
+	return out[:5], r.store(p, out[5:], at)
 }
 
 // decodeInputs returns the initial state of the loop that follows the cache, in the order of the constants below.
@@ -153,23 +149,6 @@ func readSamples(out []*tensors.Tensor, n int) (s sampled, err error) {
 		}
 	}
 	return s, nil
-}
-
-// decoder returns the graph of a key. It is compiled when it is first called.
-func (r *runner) decoder(key decodeKey, a *Adapter) (*Exec, error) {
-	if p := r.decoders[key]; p != nil {
-		return p, nil
-	}
-	d := &decoding{runner: r, adapter: a, cuts: key.cuts, rows: r.copiesRows(key), repeat: while}
-	if r.opts.unroll {
-		d.repeat = unrolled(r.opts.DecodeSteps)
-	}
-	p, err := NewExec(r.opts.Device, d.build)
-	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
-	}
-	r.decoders[key] = p
-	return p, nil
 }
 
 // checkLoops refuses several decoding steps per call on a device without loops.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"math"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -28,9 +27,9 @@ const (
 	rowLow           // float32: minus infinity
 )
 
-// copiesRows reports whether the loop of a key copies keys and values once for a call.
-func (r *runner) copiesRows(key decodeKey) bool {
-	return !graphx.ProfileOf(r.opts.Device).FusedAttention && key.rows*key.window <= r.opts.blocks()*BlockTokens
+// copiesRows reports whether a loop copies keys and values once for a call.
+func (r *runner) copiesRows(p Program) bool {
+	return !graphx.ProfileOf(r.opts.Device).FusedAttention && p.Rows*p.Window <= r.opts.blocks()*BlockTokens
 }
 
 // rowsAt returns the inputs. Tokens that are not sampled are stored as the last one, and those of slots that do nothing
@@ -69,20 +68,12 @@ func loadRows(cached, blocks *Node, slots int) *Node {
 }
 
 // store stores the new keys and values of rows, which are lost. After an error the cache is lost too.
-func (r *runner) store(rows []*tensors.Tensor, at []any) error {
+func (r *runner) store(p Program, rows []*tensors.Tensor, at []any) error {
 	defer func() {
 		for _, x := range rows {
 			_ = x.FinalizeAll() // nothing depends on it
 		}
 	}()
-	if r.storing == nil {
-		p, err := NewExec(r.opts.Device, storeGraph)
-		if err != nil {
-			return fmt.Errorf("engine: %w", err)
-		}
-		p.SetMaxCache(len(r.heights) * len(decodeWindows(r.opts.Context)))
-		r.storing = p
-	}
 	in, err := r.cache.donate()
 	if err != nil {
 		return err
@@ -90,8 +81,9 @@ func (r *runner) store(rows []*tensors.Tensor, at []any) error {
 	for _, x := range rows {
 		in = append(in, x)
 	}
-	if r.cache.layers, err = r.storing.Call(append(in, at[rowNew:]...)...); err != nil {
-		return fmt.Errorf("engine: %w", err)
+	p = Program{Kind: storeProgram, Rows: p.Rows, Width: p.Width, Window: p.Window}
+	if r.cache.layers, err = r.call(nil, p, storeGraph, append(in, at[rowNew:]...)); err != nil {
+		return err
 	}
 	return nil
 }

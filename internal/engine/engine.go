@@ -52,6 +52,9 @@ type Options struct {
 	// CacheType is float32, the default, or bfloat16, to which keys and values are then rounded; see
 	// [model.ComputesBFloat16].
 	CacheType dtypes.DType
+	// ProgramBytes bounds the memory of compiled graphs: one that there is no room for is compiled again when it is
+	// needed. Default: on the CPU device see [EstimateMemory]; on others, which take long to compile, there is no bound.
+	ProgramBytes int64
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
 	// limit, callers wait until their context ends.
 	Queue int

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -46,6 +47,33 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 			ratio := m.Work / float64(planned.Work)
 			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", name, size, ratio, float64(planned.Work)/1e6)
 		}
+	}
+}
+
+// TestLargestProgram_Bounds: no compiled graph takes more than what the plan has for each, of any architecture.
+func TestLargestProgram_Bounds(t *testing.T) {
+	device := graphtest.Device(t)
+	if !graphx.ProfileOf(device).FusedAttention {
+		t.Skip("another device keeps all programs")
+	}
+	for _, m := range fixtures.Models(t) {
+		w, err := model.Open(m.Dir)
+		require.NoError(t, err)
+		params, err := w.Params(device)
+		require.NoError(t, err)
+		e, err := New(Options{
+			Device: device, Config: w.Config, Params: params, Slots: 4, Context: min(600, w.Config.MaxPositions),
+		})
+		require.NoError(t, err)
+		most, before := 0.0, int64(0)
+		for _, p := range Programs(e.opts) {
+			require.NoError(t, e.do(t.Context(), func(l *loop) error { return l.runner.warm(nil, p) }))
+			now := e.runner.programs.Bytes()
+			most, before = max(most, float64(now-before)), now
+		}
+		e.Close()
+		t.Logf("%s: %.0f of %.0f kB", m.Name, most/1e3, largestProgram(e.opts)/1e3)
+		require.LessOrEqual(t, most, largestProgram(e.opts), m.Name)
 	}
 }
 

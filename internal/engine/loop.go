@@ -120,7 +120,7 @@ func (l *loop) admit() {
 		if !ok {
 			return
 		}
-		if p.Copy && l.runner.cache.copyBlock(p.From, p.To) != nil {
+		if p.Copy && l.runner.copyBlock(p.From, p.To) != nil {
 			l.lost()
 		}
 	}
@@ -143,7 +143,7 @@ func (l *loop) run(r schedule.Round) {
 	}
 	for _, block := range l.damaged {
 		if err == nil {
-			err = l.runner.cache.copyBlock(0, block)
+			err = l.runner.copyBlock(0, block)
 		}
 	}
 	if l.damaged = l.damaged[:0]; err != nil {

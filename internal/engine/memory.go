@@ -18,6 +18,8 @@ type Memory struct {
 	Weights int64 `json:"weights"`
 	Cache   int64 `json:"cache"` // keys and values
 	Work    int64 `json:"work"`  // of its largest round, and of copying a block of the cache
+	// Programs are the compiled graphs that are kept, at most.
+	Programs int64 `json:"programs"`
 }
 
 // Plan returns what an engine with these options will hold when it serves an adapter of this layout. Graphs are
@@ -26,7 +28,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	c := opts.Config
 	opts = opts.withDefaults()
 	params, in := c.Outline()
-	m := Memory{Weights: size(in)}
+	m := Memory{Weights: size(in), Programs: programBytes(opts)}
 	r := &runner{opts: opts, config: c, params: params, widths: widths(opts)}
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
@@ -52,9 +54,6 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	m.Work = rounds + copying
 	return m, err
 }
-
-// roundShape is the shape of the tokens of a round.
-type roundShape struct{ rows, width int }
 
 // largestRounds returns the rounds of which one takes most memory: the widest prompt, and all slots.
 func largestRounds(opts Options) []roundShape {

@@ -25,6 +25,9 @@ type Program struct {
 const (
 	PromptProgram = "prompt" // computes Width tokens of each row, of prompts, or one that the host samples after
 	DecodeProgram = "decode" // computes and samples up to Width tokens of each row, in a loop
+
+	storeProgram = "store" // stores what a loop over rows has computed
+	copyProgram  = "copy"  // copies a block of the cache
 )
 
 // Programs lists all graphs that an engine with these options compiles for the base model, and again for the adapters
@@ -33,17 +36,15 @@ const (
 func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
 	if opts.FewShapes {
-		for _, rows := range heights(opts) {
-			for _, width := range widths(opts)[1:] { // one token, whose window costs little, has no such graph
-				list = append(list, Program{Kind: PromptProgram, Rows: rows, Width: width})
+		for _, s := range roundShapes(opts) {
+			if s.width > 1 { // the window of one token costs little
+				list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width})
 			}
 		}
 	}
 	for _, window := range windows(opts) {
-		for _, rows := range heights(opts) {
-			for _, width := range widths(opts) {
-				list = append(list, Program{Kind: PromptProgram, Rows: rows, Width: width, Window: window})
-			}
+		for _, s := range roundShapes(opts) {
+			list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width, Window: window})
 		}
 	}
 	if opts.DecodeSteps == 1 {
@@ -111,21 +112,17 @@ func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 	if p.Kind == DecodeProgram {
 		calls := make([]decodeCall, p.Rows)
 		state, _ := r.decodeInputs(calls, p.Window)
-		return r.decodeTo(a, decodeKey{adapter: a.name(), cuts: p.Cuts, rows: p.Rows, window: p.Window}, state, calls)
-	}
-	exec, err := r.program(a, p.Window == 0)
-	if err != nil {
-		return nil, err
+		return r.decodeTo(a, p, state, calls)
 	}
 	in, err := r.fixed(a)
 	if err != nil {
 		return nil, err
 	}
 	zeros := func(dims ...int) *tensors.Tensor { return tensors.FromShape(shapeI32(dims...)) }
-	out, err := exec.Call(append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows),
-		table(nil, p.Rows, stored(p.Window, p.Width)), zeros(p.Rows, 1))...)
+	out, err := r.round(a, p, append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows),
+		table(nil, p.Rows, stored(p.Window, p.Width)), zeros(p.Rows, 1)))
 	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return nil, err
 	}
 	n := len(out) - 2*r.config.NumLayers
 	r.cache.layers = out[n:]

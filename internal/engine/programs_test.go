@@ -3,13 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
@@ -22,7 +21,7 @@ func TestWarm_CompilesAll(t *testing.T) {
 	device, compiled := graphtest.Counting(t)
 	params, err := testWeights(t).Params(device)
 	require.NoError(t, err)
-	opts := Options{Device: device, Config: testConfig(), Params: params, Slots: 3, Context: 100}
+	opts := Options{Device: device, Config: testConfig(), Params: params, Slots: 12, Context: 100}
 	e, err := New(opts)
 	require.NoError(t, err)
 	defer e.Close()
@@ -39,18 +38,24 @@ func TestWarm_CompilesAll(t *testing.T) {
 	require.Equal(t, int64(2*len(list)), compiled.Load()-before, "%+v", list)
 	require.NoError(t, e.Warm(t.Context(), adapters[1]))
 
-	rng := rand.New(rand.NewPCG(testSeed, 95))
-	for length := 1; length < 100; length += 3 {
-		prompt := make([]int32, length)
-		for i := range prompt {
-			prompt[i] = int32(rng.IntN(300))
-		}
-		_, err := e.Complete(t.Context(), Request{
-			Prompt: prompt, MaxTokens: 1 + length%4, Adapter: []*Adapter{nil, adapters[0], adapters[1]}[rng.IntN(3)],
-			Sampling: model.Sampling{Temperature: 1, TopP: 1},
+	var wg sync.WaitGroup
+	for i := range uint64(24) {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(testSeed, 95+i))
+			for range 40 {
+				prompt := make([]int32, 1+rng.IntN(1+rng.IntN(90)))
+				for i := range prompt {
+					prompt[i] = int32(rng.IntN(300))
+				}
+				_, err := e.Complete(t.Context(), Request{
+					Prompt: prompt, MaxTokens: 1 + rng.IntN(6), Adapter: []*Adapter{nil, adapters[0], adapters[1]}[rng.IntN(3)],
+					Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				})
+				assert.NoError(t, err)
+			}
 		})
-		require.NoError(t, err)
 	}
+	wg.Wait()
 	require.LessOrEqual(t, compiled.Load()-before, int64(2*len(list)+1), "one that copies a block of the cache")
 }
 
@@ -117,13 +122,17 @@ func TestWarm_Ends(t *testing.T) {
 // they begin with the first, and to cached ones where not. TestDecode_LikeSteps compares what both compute.
 func TestRounds_FromTheBeginning(t *testing.T) {
 	e := decodeEngine(t, graphtest.Device(t), 2, 2)
-	used := func(prompt []int32) (keys []roundKey) {
-		clear(e.runner.programs)
-		_, err := e.Complete(t.Context(), Request{Prompt: prompt, MaxTokens: 1, Sampling: model.Sampling{TopP: 1}})
-		require.NoError(t, err)
-		return slices.Collect(maps.Keys(e.runner.programs))
-	}
 	prompt := make([]int32, 100)
-	require.Equal(t, []roundKey{{fresh: true}}, used(prompt[:64]))
-	require.Equal(t, []roundKey{{fresh: false}}, used(prompt[:80]))
+	ask := func(n int) {
+		_, err := e.Complete(t.Context(), Request{Prompt: prompt[:n], MaxTokens: 1, Sampling: model.Sampling{TopP: 1}})
+		require.NoError(t, err)
+	}
+	kept := func() int { return e.runner.programs.Len() }
+	ask(64)
+	before := kept()
+	p := Program{Kind: PromptProgram, Rows: e.runner.heights.Fit(1), Width: 64}
+	require.NoError(t, e.do(t.Context(), func(l *loop) error { return l.runner.warm(nil, p) }))
+	require.Equal(t, before, kept(), "the prompt has used the program without a window")
+	ask(80)
+	require.Greater(t, kept(), before, "what follows cached tokens has another one")
 }

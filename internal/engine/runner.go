@@ -2,11 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/engine/schedule"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -15,21 +18,19 @@ import (
 type runner struct {
 	opts     Options
 	config   *model.Config
-	params   *model.Params
+	params   *model.Params // weights, and tables of RoPE that the graphs share
 	cache    *cache
 	widths   schedule.Sizes // numbers of tokens that graphs are compiled for
 	heights  schedule.Sizes // numbers of rows
 	windows  schedule.Sizes // numbers of tokens of a row that are cached
-	programs map[roundKey]*Exec
-	decoders map[decodeKey]*Exec
-	storing  *Exec     // stores what loops over rows have computed; nil before the first
+	programs *graphx.Programs
 	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
 }
 
-// roundKey says which graph computes a round.
-type roundKey struct {
+// programKey names a compiled graph: adapters of one layout share it.
+type programKey struct {
 	adapter string // its key; "" is the base model
-	fresh   bool   // all rows begin with the first token, see model.Cache
+	Program
 }
 
 func newRunner(opts Options) (*runner, error) {
@@ -37,10 +38,22 @@ func newRunner(opts Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	programs := programBytes(opts)
+	if opts.ProgramBytes == 0 && (opts.FewShapes || !graphx.ProfileOf(opts.Device).FusedAttention) {
+		programs = math.MaxInt64 // to compile one again takes seconds
+	}
+	tables, err := opts.Config.RopeTables(opts.Device, positions(opts))
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	params := &model.Params{
+		Names:   slices.Concat(opts.Params.Names, tables.Names),
+		Tensors: slices.Concat(opts.Params.Tensors, tables.Tensors),
+	}
 	return &runner{
-		opts: opts, config: opts.Config, params: opts.Params, cache: k,
+		opts: opts, config: opts.Config, params: params, cache: k,
 		widths: widths(opts), heights: heights(opts), windows: windows(opts),
-		programs: map[roundKey]*Exec{}, decoders: map[decodeKey]*Exec{},
+		programs: graphx.NewPrograms(opts.Device, programs),
 	}, nil
 }
 
@@ -57,18 +70,16 @@ func (s scores) row(i, v int) (logprobs []float32, normalizer float32) {
 
 // step computes a round. Its scores are valid until the next one. After an error the cache is lost.
 func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
-	window := r.window(round)
-	program, err := r.program(a, window == 0)
+	p := Program{
+		Kind: PromptProgram, Rows: r.heights.Fit(len(round.Rows)), Width: round.Width, Window: r.window(round),
+	}
+	in, err := r.inputs(a, round, p)
 	if err != nil {
 		return s, err
 	}
-	in, err := r.inputs(a, round, window)
+	outputs, err := r.round(a, p, in)
 	if err != nil {
 		return s, err
-	}
-	outputs, err := program.Call(in...)
-	if err != nil {
-		return s, fmt.Errorf("engine: %w", err)
 	}
 	r.cache.layers = outputs[2:]
 	defer func() {
@@ -99,8 +110,8 @@ func (r *runner) window(round schedule.Round) int {
 }
 
 // inputs returns weights, adapter, cache, and what the round computes.
-func (r *runner) inputs(a *Adapter, round schedule.Round, window int) ([]any, error) {
-	b, t := r.heights.Fit(len(round.Rows)), round.Width
+func (r *runner) inputs(a *Adapter, round schedule.Round, p Program) ([]any, error) {
+	b, t := p.Rows, p.Width
 	tokens, last := make([]int32, b*t), make([]int32, b)
 	start, count, blocks := make([]int32, b), make([]int32, b), make([][]int32, b)
 	for i, row := range round.Rows {
@@ -113,7 +124,7 @@ func (r *runner) inputs(a *Adapter, round schedule.Round, window int) ([]any, er
 		return nil, err
 	}
 	return append(in, tensors.FromFlatDataAndDimensions(tokens, b, t), tensors.FromFlatDataAndDimensions(start, b),
-		tensors.FromFlatDataAndDimensions(count, b), table(blocks, b, stored(window, t)),
+		tensors.FromFlatDataAndDimensions(count, b), table(blocks, b, stored(p.Window, t)),
 		tensors.FromFlatDataAndDimensions(last, b, 1)), nil
 }
 
@@ -135,11 +146,12 @@ func (r *runner) fixed(a *Adapter) ([]any, error) {
 // one.
 func (r *runner) weights(a *Adapter) []any {
 	var in []any
-	params := r.params
+	list := r.params.Tensors
 	if a != nil && a.weights != nil {
-		params = a.weights
+		own := a.weights.Tensors
+		list = slices.Concat(own, list[len(own):])
 	}
-	for _, x := range params.Tensors {
+	for _, x := range list {
 		in = append(in, x)
 	}
 	if a != nil {
@@ -150,20 +162,20 @@ func (r *runner) weights(a *Adapter) []any {
 	return in
 }
 
-// program returns the graphs of rounds for adapters with the key of a. They are compiled for a shape when it first
-// occurs.
-func (r *runner) program(a *Adapter, fresh bool) (*Exec, error) {
-	key := roundKey{a.name(), fresh}
-	if p := r.programs[key]; p != nil {
-		return p, nil
-	}
-	p, err := NewExec(r.opts.Device, func(in []*Node) []*Node { return r.build(a, in, fresh) })
+// round runs the graph of a round.
+func (r *runner) round(a *Adapter, p Program, in []any) ([]*tensors.Tensor, error) {
+	return r.call(a, p, func(in []*Node) []*Node { return r.build(a, in, p.Window == 0) }, in)
+}
+
+// call runs a program, which is compiled when it is first needed.
+func (r *runner) call(
+	a *Adapter, p Program, build func(in []*Node) []*Node, in []any,
+) ([]*tensors.Tensor, error) {
+	out, err := r.programs.Call(programKey{a.name(), p}, build, in)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	p.SetMaxCache(len(r.widths) * len(r.heights) * len(r.windows))
-	r.programs[key] = p
-	return p, nil
+	return out, nil
 }
 
 // build returns the log-softmax [B, V], its normalizer [B, 1], then the updated cache.

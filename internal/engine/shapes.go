@@ -29,10 +29,32 @@ func heights(opts Options) schedule.Sizes {
 		factor = 8
 	}
 	var out schedule.Sizes
-	for n := 1; n*factor/2 < opts.Slots; n *= factor {
+	for n := 1; n > 0 && n < (opts.Slots+factor/2-1)/(factor/2); n *= factor {
 		out = append(out, n)
 	}
 	return append(out, opts.Slots)
+}
+
+// roundShape is the shape of the tokens of a round.
+type roundShape struct{ rows, width int }
+
+// roundShapes returns the shapes that rounds have: many rows are short ones, for there is a budget of tokens.
+func roundShapes(opts Options) (list []roundShape) {
+	fewest := 1 // rows of a round that has this height
+	for _, rows := range heights(opts) {
+		for _, width := range widths(opts) {
+			if fewest == 1 || width == 1 || fewest*width <= budget(opts) {
+				list = append(list, roundShape{rows, width})
+			}
+		}
+		fewest = rows + 1
+	}
+	return list
+}
+
+// positions is the number of positions that the tokens of any graph may have.
+func positions(opts Options) int {
+	return max(windows(opts).Largest(), decodeWindows(opts.Context).Largest(), widths(opts).Largest())
 }
 
 // budget is the number of tokens that a round computes of prompts.

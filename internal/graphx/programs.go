@@ -39,31 +39,55 @@ func NewPrograms(device compute.Backend, most int64) *Programs {
 	return &Programs{device: device, most: most, kept: map[any]*program{}}
 }
 
+// Donated is a tensor whose memory a call may give to one of its outputs. It holds nothing else any more, and is gone
+// after the call.
+type Donated struct {
+	shape  shapes.Shape
+	buffer compute.Buffer
+}
+
+// Donate takes the memory of a tensor for a call of [Programs].
+func Donate(device compute.Backend, x *tensors.Tensor) (Donated, error) {
+	d := Donated{shape: x.Shape()}
+	var err error
+	if d.buffer, err = x.DonateBuffer(device, 0); err != nil {
+		return d, fmt.Errorf("graphx: %w", err)
+	}
+	return d, nil
+}
+
 // Call runs the program of a key, which stands for a graph and the shapes of its inputs. It is compiled if it is not
-// kept. Each of the inputs is a [*tensors.Tensor].
+// kept. Each of the inputs is a [*tensors.Tensor] or a [Donated].
 func (p *Programs) Call(
 	key any, build func(in []*graph.Node) []*graph.Node, inputs []any,
 ) (outputs []*tensors.Tensor, err error) {
-	list := make([]*tensors.Tensor, len(inputs))
-	for i, x := range inputs {
-		var ok bool
-		if list[i], ok = x.(*tensors.Tensor); !ok {
-			return nil, fmt.Errorf("graphx: input %d is a %T, want a tensor", i, x)
-		}
+	list, err := shapesOf(inputs)
+	if err != nil {
+		return nil, err
 	}
 	x := p.take(key)
 	defer p.release(key, x)
-	x.compiled.Do(func() {
-		var in []shapes.Shape
-		for _, t := range list {
-			in = append(in, t.Shape())
-		}
-		x.run, x.err = Compile(p.device, build, in)
-	})
+	x.compiled.Do(func() { x.run, x.err = Compile(p.device, build, list) })
 	if x.err != nil {
 		return nil, x.err
 	}
-	return execute(p.device, x.run, list)
+	return execute(p.device, x.run, inputs)
+}
+
+// shapesOf returns the shapes of inputs.
+func shapesOf(inputs []any) ([]shapes.Shape, error) {
+	list := make([]shapes.Shape, len(inputs))
+	for i, x := range inputs {
+		switch x := x.(type) {
+		case *tensors.Tensor:
+			list[i] = x.Shape()
+		case Donated:
+			list[i] = x.shape
+		default:
+			return nil, fmt.Errorf("graphx: input %d is a %T, want a tensor", i, x)
+		}
+	}
+	return list, nil
 }
 
 // take returns the program of a key, and notes that a call uses it.
@@ -171,15 +195,19 @@ func Compile(
 }
 
 // execute runs a program.
-func execute(device compute.Backend, run compute.Executable, inputs []*tensors.Tensor) ([]*tensors.Tensor, error) {
-	buffers := make([]compute.Buffer, len(inputs))
+func execute(device compute.Backend, run compute.Executable, inputs []any) ([]*tensors.Tensor, error) {
+	buffers, donated := make([]compute.Buffer, len(inputs)), make([]bool, len(inputs))
 	for i, x := range inputs {
+		if d, ok := x.(Donated); ok {
+			buffers[i], donated[i] = d.buffer, true
+			continue
+		}
 		var err error
-		if buffers[i], err = x.Buffer(device, 0); err != nil {
+		if buffers[i], err = x.(*tensors.Tensor).Buffer(device, 0); err != nil {
 			return nil, fmt.Errorf("graphx: input %d: %w", i, err)
 		}
 	}
-	results, err := run.Execute(buffers, nil, 0)
+	results, err := run.Execute(buffers, donated, 0)
 	if err != nil {
 		return nil, fmt.Errorf("graphx: %w", err)
 	}

@@ -162,6 +162,7 @@ func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
 	}
 	training, err := trainer.Plan(c, layout, *length, trainerOptions(device))
 	held := inference.Weights + inference.Cache
+	held += inference.Programs
 	fmt.Printf("planned: inference %.1f MB %+v, training %.1f MB %+v\n", float64(held+inference.Work)/1e6, inference,
 		float64(held+training.Adapter+training.Programs+max(inference.Work, training.Work))/1e6, training)
 	return err

@@ -105,6 +105,14 @@ type watchedExecutable struct {
 	device *watchedDevice
 }
 
+// ProgramBytes is what the watched device says; 0 is nothing.
+func (e *watchedExecutable) ProgramBytes() int {
+	if x, ok := e.Executable.(interface{ ProgramBytes() int }); ok {
+		return x.ProgramBytes()
+	}
+	return 0
+}
+
 func (e *watchedExecutable) Execute(
 	in []compute.Buffer, donate []bool, at compute.DeviceNum,
 ) ([]compute.Buffer, error) {
