@@ -27,6 +27,7 @@ func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	flags.IntVar(&b.Size, "group-size", 8, "train: `number` of answers in a group")
 	flags.IntVar(&b.Prompt, "shared-prompt", 384, "train: `tokens` that the answers of a group share")
 	flags.IntVar(&b.Answer, "answer", 128, "train: `tokens` of an answer")
+	flags.BoolVar(&b.Conversation, "conversation", false, "train: the answers of a group are turns of a conversation")
 	flags.IntVar(&b.Rank, "rank", 8, "train: `rank` of the adapter")
 	flags.BoolVar(&b.Recompute, "recompute", false, "train: compute layers again for their gradient")
 	flags.IntVar(&b.Runs, "pairs", 3, "train: `number` of pairs of steps")

@@ -20,13 +20,21 @@ func TestBenchTrain_JSON(t *testing.T) {
 	if got["tokens"] != float64(4*112) || got["ideal"] != 2.8 {
 		t.Errorf("tokens %v, ideal %v; want 448 and 2.8", got["tokens"], got["ideal"])
 	}
-	for side, computed := range map[string]float64{"shared": 160, "alone": 448} {
-		one := got[side].(map[string]any)
-		positive(t, one, "median", "tokens_per_s")
-		if one["computed"] != computed || len(one["seconds"].([]any)) != 1 {
-			t.Errorf("%s: %v, want %v tokens computed once", side, one, computed)
+	sides := func(got map[string]any, shared, alone float64) {
+		for side, computed := range map[string]float64{"shared": shared, "alone": alone} {
+			one := got[side].(map[string]any)
+			positive(t, one, "median", "tokens_per_s")
+			if one["computed"] != computed || len(one["seconds"].([]any)) != 1 {
+				t.Errorf("%s: %v, want %v tokens computed once", side, one, computed)
+			}
 		}
 	}
+	sides(got, 160, 448)
+	turns := measure("--conversation")
+	if turns["tokens"] != float64(112+128+144+160) || turns["ideal"] != 3.4 {
+		t.Errorf("turns of a conversation: tokens %v, ideal %v; want 544 and 3.4", turns["tokens"], turns["ideal"])
+	}
+	sides(turns, 176, 640) // turns are padded, and not evenly
 }
 
 // TestBenchTrain_Invalid: bad numbers and names are explained.

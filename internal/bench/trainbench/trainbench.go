@@ -50,8 +50,11 @@ type Config struct {
 	Size   int    // answers of a group
 	Prompt int    // tokens that the answers of a group share; 0 is none
 	Answer int    // tokens of an answer, all of which are trained on
-	Rank   int    // of the adapter
-	Runs   int    // pairs of measurements, after one that does not count
+	// Conversation makes the answers of a group the turns of a conversation: each follows the prompt and all turns before
+	// it, which are trained on in sequences of their own.
+	Conversation bool
+	Rank         int // of the adapter
+	Runs         int // pairs of measurements, after one that does not count
 	// Recompute computes layers again for their gradient, in both ways.
 	Recompute bool
 	// OnlyShared leaves out sequences one by one.
@@ -145,14 +148,22 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	return r, nil
 }
 
+// longest is the number of tokens of the longest sequence.
+func (c Config) longest() int {
+	if c.Conversation {
+		return c.Prompt + c.Size*c.Answer
+	}
+	return c.Prompt + c.Answer
+}
+
 // fit chooses sizes for the free memory, as backend/local does.
 func (c Config) fit(t *trainer.Trainer) error {
 	free, known := machine.Free(os.DirFS("/"))
 	if !known {
 		return nil
 	}
-	if takes, ok := t.Fit(c.Prompt+c.Answer, 0.9*float64(free)); !ok {
-		return fmt.Errorf("trainbench: a sequence of %d tokens takes %.1f GB, and %.1f are free", c.Prompt+c.Answer,
+	if takes, ok := t.Fit(c.longest(), 0.9*float64(free)); !ok {
+		return fmt.Errorf("trainbench: a sequence of %d tokens takes %.1f GB, and %.1f are free", c.longest(),
 			takes/1e9, float64(free)/1e9)
 	}
 	return nil
@@ -163,6 +174,10 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 	r := &Result{
 		Name:   fmt.Sprintf("%s/%dx%d/prompt=%d/answer=%d", c.Shape, c.Groups, c.Size, c.Prompt, c.Answer),
 		Tokens: c.Groups * c.Size * (c.Prompt + c.Answer),
+	}
+	if c.Conversation {
+		r.Name += "/conversation"
+		r.Tokens += c.Groups * c.Answer * c.Size * (c.Size - 1) / 2
 	}
 	r.Ideal = float64(r.Tokens) / float64(c.Groups*(c.Prompt+c.Size*c.Answer))
 	var ratios, cpuRatios []float64
@@ -224,16 +239,23 @@ func (c Config) batch(vocabulary int) []grpo.Sequence {
 	}
 	var batch []grpo.Sequence
 	for range c.Groups {
-		prompt := ids(c.Prompt)
+		before, trained := ids(c.Prompt), max(1, c.Prompt)
 		for i := range c.Size {
+			own := ids(c.Answer)
+			if i == 0 || !c.Conversation {
+				own = append(own, ids(1)...) // the last token is a target only
+			}
 			s := grpo.Sequence{
-				IDs: slices.Concat(prompt, ids(c.Answer+1)), Advantage: float64(1 - 2*(i%2)), Weight: 1, Trajectory: len(batch),
+				IDs: slices.Concat(before, own), Advantage: float64(1 - 2*(i%2)), Weight: 1, Trajectory: len(batch),
 			}
 			s.Trained, s.Logprobs = make([]bool, len(s.IDs)), make([]float32, len(s.IDs))
-			for j := max(1, c.Prompt); j < len(s.IDs); j++ {
+			for j := trained; j < len(s.IDs); j++ {
 				s.Trained[j], s.Logprobs[j] = true, -7
 			}
 			batch = append(batch, s)
+			if c.Conversation {
+				before, trained = s.IDs, len(s.IDs)
+			}
 		}
 	}
 	return batch
