@@ -44,10 +44,10 @@ const (
 //	least = weights + cache + work + programs + process    for sampling; it must fit
 //	all   = least + training                               for which the defaults leave room
 //
-// with cache and work of [engine.EstimateMemory], and its programs, but at most a sixteenth of what is free; training is
-// that of [trainer.EstimateMemory] for an adapter of the default rank on all layers and sequences of min(context, 1024)
-// tokens. Where that lets a larger size fit, layers are computed again; and training has at most half of what weights
-// and process leave: where memory is scarce, it is limited to shorter sequences.
+// with cache and work of [engine.EstimateMemory], and its programs, but at most a sixteenth of what is free. Training
+// is that of [trainer.EstimateMemory] for an adapter of the default rank on all layers and sequences of min(context,
+// 1024) tokens. Where that lets a larger size fit, layers are computed again; and training has at most half of what
+// weights and process leave: where memory is scarce, it is limited to shorter sequences.
 type demand struct {
 	weights, cache, work, programs, training float64
 }

@@ -52,6 +52,8 @@ func begin(first bool) *art.Trajectory {
 // Lines is how a player that does not leave anything to chance fares against every line of play.
 type Lines struct {
 	All, Lost, Illegal int
+	// Defeats are the chats of the lines that were lost, up to the last reply of the player.
+	Defeats []*art.Trajectory
 	// Score is the exact expectation against an opponent for whose move each free cell is as likely: 1 for a win, 0.5 for
 	// a draw, 0 for a loss or an illegal move.
 	Score float64
@@ -101,6 +103,7 @@ func (r *Lines) move(l *line, reply string) []*line {
 	if !l.board.play(reply) {
 		r.All++
 		r.Illegal++
+		r.Defeats = append(r.Defeats, l.chat)
 		return nil
 	}
 	if l.board.over() {
@@ -135,6 +138,7 @@ func (r *Lines) end(l *line) {
 		r.Score += l.probability
 	case l.board.won('B'):
 		r.Lost++
+		r.Defeats = append(r.Defeats, l.chat)
 	default:
 		r.Score += l.probability / 2
 	}

@@ -20,9 +20,8 @@ func gameConfig(step int) *art.TrainConfig {
 	}
 }
 
-// explore plays the greedy policy through all lines, on both sides.
-func explore(ctx context.Context, m *art.Model) (map[string]float64, error) {
-	metrics := map[string]float64{}
+// explore plays the greedy policy through all lines, as first and as second player.
+func explore(ctx context.Context, m *art.Model) (*[2]*Lines, error) {
 	player := func(ctx context.Context, t *art.Trajectory) (string, error) {
 		reply, err := m.Chat(ctx, t, greedy())
 		if err != nil {
@@ -30,62 +29,126 @@ func explore(ctx context.Context, m *art.Model) (map[string]float64, error) {
 		}
 		return strings.TrimSpace(reply.Content), nil
 	}
-	for _, side := range []string{"first", "second"} {
-		l, err := Explore(ctx, player, side == "first")
-		if err != nil {
+	var sides [2]*Lines
+	for i := range sides {
+		var err error
+		if sides[i], err = Explore(ctx, player, i == 0); err != nil {
 			return nil, err
 		}
-		metrics["lines_"+side], metrics["lost_"+side] = float64(l.All), float64(l.Lost+l.Illegal)
+	}
+	return &sides, nil
+}
+
+// measureLines returns how the greedy policy fares in all lines.
+func measureLines(ctx context.Context, m *art.Model) (map[string]float64, error) {
+	sides, err := explore(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	metrics := map[string]float64{}
+	for i, name := range []string{"first", "second"} {
+		l := sides[i]
+		metrics["lines_"+name], metrics["lost_"+name] = float64(l.All), float64(l.Lost+l.Illegal)
 		metrics["score"] += 50 * l.Score
 	}
 	return metrics, nil
 }
 
-// TicTacToe is trained against a program that wins where it can, and moves by chance otherwise.
+// TicTacToe is trained against a program that wins where it can, and moves by chance otherwise: from the empty board,
+// and from positions of games that the greedy policy loses.
 func TicTacToe() *Task {
 	return &Task{
 		Name: "tic-tac-toe", What: "play tic-tac-toe against an opponent that wins where it can", Steps: 200, Every: 20,
 		Aim: AtMost(0), Measure: "lines of play that the greedy policy loses, of all, as first and second player",
-		Low: true, Context: 96, MaxTokens: 4, Rank: 32, Start: func() Agent { return ticTacToe{} },
+		Low: true, Context: 96, MaxTokens: 4, Rank: 32, Start: func() Agent { return &ticTacToe{} },
 	}
 }
 
-type ticTacToe struct{}
+// ticTacToe keeps the games that the greedy policy lost when it was last played through all lines. An interrupted run
+// plays it again.
+type ticTacToe struct{ defeats []*art.Trajectory }
 
-// Groups implements Agent.
-func (ticTacToe) Groups(ctx context.Context, m *art.Model, step int) ([]*art.TrajectoryGroup, error) {
-	return gather(ctx, []bool{true, false, true, false}, 32, step,
-		func(ctx context.Context, first bool) (*art.Trajectory, error) { return against(ctx, m, first) })
+// exploreEvery is the number of steps between two searches for games that the greedy policy loses.
+const exploreEvery = 4
+
+// Groups implements Agent: half of the games begin with the empty board.
+func (a *ticTacToe) Groups(ctx context.Context, m *art.Model, step int) ([]*art.TrajectoryGroup, error) {
+	if a.defeats == nil || step%exploreEvery == 0 {
+		sides, err := explore(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		a.defeats = append(sides[0].Defeats, sides[1].Defeats...)
+	}
+	groups, err := gather(ctx, []*player{start(true), start(false)}, 32, step, against(m))
+	if err != nil || len(a.defeats) == 0 {
+		return groups, err
+	}
+	random := rand.New(rand.NewPCG(1, uint64(step)))
+	hard := make([]*player, 8)
+	for i := range hard {
+		hard[i] = position(a.defeats[random.IntN(len(a.defeats))], random)
+	}
+	more, err := gather(ctx, hard, 8, step+1<<20, against(m))
+	return append(groups, more...), err
 }
 
 // Config implements Agent.
-func (ticTacToe) Config(step int) *art.TrainConfig { return gameConfig(step) }
+func (*ticTacToe) Config(step int) *art.TrainConfig { return gameConfig(step) }
 
 // Measure implements Agent.
-func (ticTacToe) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
-	metrics, err := explore(ctx, m)
+func (*ticTacToe) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
+	metrics, err := measureLines(ctx, m)
 	if err == nil {
 		metrics["value"] = metrics["lost_first"] + metrics["lost_second"]
 	}
 	return metrics, err
 }
 
-// against plays a game against the program.
-func against(ctx context.Context, m *art.Model, first bool) (*art.Trajectory, error) {
-	random := art.Rand(ctx)
-	p := &player{trajectory: begin(first)}
-	for turn := 0; !p.board.over(); turn++ {
-		if turn > 0 || !first {
-			p.sees(sharp(&p.board, random))
-		}
-		if p.board.over() {
-			break
-		}
-		if _, err := p.move(ctx, m); err != nil || p.broken {
-			return p.reward(), err
+// start is the beginning of a game, where the agent or its opponent is to move.
+func start(first bool) *player { return &player{trajectory: begin(first), moves: first} }
+
+// position is a game up to one of the agent's moves in it, chosen at random: that one is to be made again, and the
+// opponent repeats its moves for as long as the agent does.
+func position(game *art.Trajectory, random *rand.Rand) *player {
+	var moves []int
+	for i, m := range game.Messages {
+		if m.Role == art.RoleAssistant {
+			moves = append(moves, i)
 		}
 	}
-	return p.reward(), nil
+	p := &player{trajectory: art.NewTrajectory(), moves: true, game: game.Messages}
+	for _, m := range game.Messages[:moves[random.IntN(len(moves))]] {
+		p.trajectory.Add(art.Message{Role: m.Role, Content: m.Content}) // no sample: it is not trained on
+		if cell, err := strconv.Atoi(m.Content); err == nil && m.Role == art.RoleAssistant {
+			p.board[cell-1] = 'A'
+		} else if err == nil {
+			p.board[cell-1] = 'B'
+		}
+	}
+	return p
+}
+
+// against returns a rollout that plays a game from a position to its end, against the program.
+func against(m *art.Model) func(context.Context, *player) (*art.Trajectory, error) {
+	return func(ctx context.Context, from *player) (*art.Trajectory, error) {
+		random := art.Rand(ctx)
+		p := &player{trajectory: from.trajectory.Clone(), board: from.board, moves: from.moves, game: from.game}
+		for !p.board.over() {
+			if !p.moves {
+				cell, ok := p.repeated()
+				if !ok {
+					cell = sharp(&p.board, random)
+				}
+				p.sees(cell)
+				continue
+			}
+			if _, err := p.move(ctx, m); err != nil || p.broken {
+				return p.reward(), err
+			}
+		}
+		return p.reward(), nil
+	}
 }
 
 // sharp is a cell with which 'B' wins, or any free one.
@@ -104,12 +167,29 @@ func sharp(b *board, random *rand.Rand) int {
 type player struct {
 	trajectory *art.Trajectory
 	board      board
-	broken     bool // off by an illegal move
+	moves      bool          // is to move
+	game       []art.Message // an earlier one that this one repeats as far as it is the same; nil for none
+	broken     bool          // off by an illegal move
+}
+
+// repeated is the move of the other side in the earlier game, if all moves up to it were the same.
+func (p *player) repeated() (cell int, ok bool) {
+	n := len(p.trajectory.Messages)
+	if n >= len(p.game) {
+		return 0, false
+	}
+	for i, m := range p.trajectory.Messages {
+		if m.Content != p.game[i].Content {
+			return 0, false
+		}
+	}
+	cell, err := strconv.Atoi(p.game[n].Content)
+	return cell - 1, err == nil
 }
 
 // sees takes a move of the other side.
 func (p *player) sees(cell int) {
-	p.board[cell] = 'B'
+	p.board[cell], p.moves = 'B', true
 	p.trajectory.Add(art.User(strconv.Itoa(cell + 1)))
 }
 
@@ -119,6 +199,7 @@ func (p *player) move(ctx context.Context, m *art.Model) (cell int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	p.moves = false
 	text := strings.TrimSpace(reply.Content)
 	if p.broken = !p.board.play(text); p.broken {
 		return 0, nil

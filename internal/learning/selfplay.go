@@ -64,7 +64,7 @@ func (a *selfPlay) Config(step int) *art.TrainConfig {
 
 // Measure implements Agent.
 func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float64, error) {
-	metrics, err := explore(ctx, m)
+	metrics, err := measureLines(ctx, m)
 	if err == nil {
 		metrics["value"] = metrics["score"]
 	}
