@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,9 +219,44 @@ func TestExplore(t *testing.T) {
 		if p.Lost+p.Illegal != 0 || p.Score < 0.9 || l.Lost == 0 || l.Illegal != 0 || l.Score >= p.Score {
 			t.Errorf("first %v: perfect %+v, lowest cell %+v", first, *p, *l)
 		}
+		if len(l.Defeats) != l.Lost || len(p.Defeats) != 0 {
+			t.Errorf("first %v: %d of %d defeats", first, len(l.Defeats), l.Lost)
+		}
 		x, err := Explore(t.Context(), taken, first)
 		if err != nil || x.Illegal != x.All || x.Score != 0 {
 			t.Errorf("illegal moves: %+v, %v", x, err)
+		}
+	}
+}
+
+// TestPosition: a lost game goes on where the agent is to move, and its opponent repeats what it did for as long as the
+// agent does.
+func TestPosition(t *testing.T) {
+	lowest := scripted(func(b *board) int { return b.free()[0] })
+	lines, err := Explore(t.Context(), lowest, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, game := range lines.Defeats {
+		p := position(game, random)
+		for !p.board.over() {
+			cell := p.board.free()[0]
+			p.board[cell] = 'A'
+			p.trajectory.Add(art.Assistant(strconv.Itoa(cell + 1)))
+			cell, ok := p.repeated()
+			if !ok || p.board[cell] != 0 {
+				t.Fatalf("%v of %v: cell %d, %v", p.trajectory.Messages, game.Messages, cell, ok)
+			}
+			p.sees(cell)
+		}
+		if len(p.trajectory.Messages) != len(game.Messages) || !p.board.won('B') {
+			t.Errorf("%v in place of %v", p.trajectory.Messages, game.Messages)
+		}
+		other := position(game, random)
+		other.trajectory.Add(art.Assistant("another move"))
+		if cell, ok := other.repeated(); ok {
+			t.Errorf("repeats %d after another move", cell)
 		}
 	}
 }

@@ -11,7 +11,9 @@ import (
 type Sizes struct {
 	Workers     int // micro-batches at once
 	MicroTokens int // see Options
-	Recompute   bool
+	// Recompute computes layers again for their gradient: of all micro-batches if [Options].Recompute says so, otherwise
+	// of those that do not fit without.
+	Recompute bool
 	// Narrow bounds a micro-batch with shared tokens by MicroTokens alone, see [Sizes.shared].
 	Narrow bool
 }
@@ -54,16 +56,39 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
+	places, copies := float64(len(t.places())), t.target.copies()*4*e.params
 	for s := range t.smaller(length) {
-		t.sizes = s
+		t.sizes, t.room = s, 0
 		for _, part := range programParts {
-			takes = t.target.copies()*4*e.params + float64(len(t.places()))*(e.work(s, length)+t.limitPrograms(part))
-			if takes <= bytes {
-				return takes, true
+			programs := t.limitPrograms(part)
+			if takes = copies + places*(e.work(s, length)+programs); takes > bytes {
+				continue
 			}
+			if s.Recompute && !t.opts.Recompute {
+				t.room = (bytes-copies)/places - programs
+			}
+			return takes, true
 		}
 	}
 	return takes, false
+}
+
+// recomputes reports whether layers of a micro-batch are computed again for their gradient. Sizes are chosen for the
+// largest micro-batches that there may be; one that fits as it is keeps its layers, which takes less time.
+func (t *Trainer) recomputes(p piece) bool {
+	if !t.sizes.Recompute || t.room == 0 {
+		return t.sizes.Recompute
+	}
+	atOnce := float64(t.sizes.Workers)
+	if t.large(p) {
+		atOnce = 1
+	}
+	length := p.Layout.Length
+	for _, b := range p.Layout.Branches {
+		length = max(length, b.Keys)
+	}
+	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
+	return atOnce*e.pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room // the rest is for what others begin meanwhile
 }
 
 // limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.

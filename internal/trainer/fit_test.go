@@ -1,10 +1,12 @@
 package trainer
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
@@ -119,4 +121,40 @@ func TestFit_LongSequence(t *testing.T) {
 	require.True(t, tr.Sizes().Recompute)
 	_, ok = tr.Fit(40960, 12*(1<<30))
 	require.False(t, ok)
+}
+
+// TestFit_KeepsWhatFits: where the largest micro-batches that there may be fit only with layers computed again, smaller
+// ones keep theirs. The gradient is the same bit for bit.
+func TestFit_KeepsWhatFits(t *testing.T) {
+	s := both(t)[0]
+	rng := rand.New(rand.NewPCG(seed, 310))
+	batch := s.scored(t, randomTree(rng, 4, 64, 40), func() float32 { return float32(rng.NormFloat64()) * 0.1 })
+	gradient := func(length int, short bool, room float64) ([][]float32, *Pass) {
+		tr := s.trainer(t, Options{})
+		takes, ok := tr.Fit(length, 1e12)
+		for ok && short && !tr.Sizes().Recompute {
+			takes, ok = tr.Fit(length, takes-1)
+		}
+		require.True(t, ok)
+		require.Equal(t, short, tr.room > 0)
+		if room > 0 {
+			tr.room = room
+		}
+		on, err := tr.Start(s.state)
+		require.NoError(t, err)
+		defer on.Free()
+		weighted, n := weighed(batch)
+		p, err := on.accumulate(t.Context(), weighted, lossCall{grpo.PolicyLoss{}, n, 0})
+		require.NoError(t, err)
+		return onHost(t, on.grads), p
+	}
+	want, plain := gradient(64, false, 0)
+	require.Zero(t, plain.Recomputed)
+	kept, p := gradient(4096, true, 0)
+	require.Zero(t, p.Recomputed)
+	sameBits(t, want, kept, "kept")
+	again, p := gradient(4096, true, 1)
+	require.Positive(t, p.Recomputed)
+	require.LessOrEqual(t, p.Recomputed, p.Computed)
+	sameBits(t, want, again, "computed again")
 }

@@ -25,6 +25,8 @@ type pass struct {
 	value    float64     // of the loss
 	logprobs [][]float32 // of each sequence, per token; 0 where it is not trained
 	computed int         // tokens, padding included
+
+	recomputed int // those whose layers were computed again
 }
 
 // pass computes a loss over a batch, and with backward its gradient, micro-batch by micro-batch in order. Weights are
@@ -36,7 +38,6 @@ func (t *Trainer) pass(
 	if err != nil {
 		return nil, err
 	}
-	f := t.lossGraph(call.loss, backward)
 	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
 	shared, free, err := t.shared(params)
 	if err != nil {
@@ -52,9 +53,13 @@ func (t *Trainer) pass(
 		if p.grads, err = t.sum(p.grads, out[:n]); err != nil {
 			return err
 		}
+		if backward && t.recomputes(pieces[i]) {
+			p.recomputed += pieces[i].Layout.Tokens()
+		}
 		return p.collect(batch, pieces[i], out[n:])
 	}}
 	err = t.each(ctx, pieces, func(at, i int) error {
+		f := t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i]))
 		out, err := t.call(at, f, pieces[i].Layout, slices.Concat(shared[at], pieces[i].Tensors(call.denominator)))
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
@@ -76,7 +81,8 @@ func (t *Trainer) pass(
 
 // result is a pass as the caller of a session sees it.
 func (p *pass) result() *Pass {
-	return &Pass{Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, totals: p.totals}
+	return &Pass{Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, Recomputed: p.recomputed,
+		totals: p.totals}
 }
 
 // inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
@@ -207,9 +213,9 @@ func (t *Trainer) parallel(ctx context.Context, from, to, workers int, f func(at
 
 // hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.
 func (t *Trainer) hidden(
-	f *model.Forward, in grpo.LogprobInputs, backward bool,
+	f *model.Forward, in grpo.LogprobInputs, recompute bool,
 ) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
-	if !t.sizes.Recompute || !backward {
+	if !recompute {
 		hidden, _ = f.Hidden(forwardInput(in))
 		return hidden, Gradient
 	}

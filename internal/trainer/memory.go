@@ -83,7 +83,7 @@ func PlanFull(c *model.Config, length int, opts Options) (Memory, error) {
 // planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they
 // have in common, and gradient the bytes of the gradient of one.
 func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64, error) {
-	build := t.lossGraph(grpo.PolicyLoss{}, true).build
+	build := t.lossGraph(grpo.PolicyLoss{}, true, t.sizes.Recompute).build
 	work := func(l grpo.Layout) (int64, error) {
 		bytes, err := graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, l.Shapes()))
 		if err != nil {

@@ -61,14 +61,14 @@ func (t *Trainer) call(at int, f graphFunction, layout grpo.Layout, in []any) ([
 	return t.places()[at].programs.Call(programKey{t.target.layout, f.name, layout}, f.build, in)
 }
 
-// lossGraph is the graph of a loss: with backward the gradients of the trained tensors; then the loss, its metrics as
-// one vector, and the logprobs.
-func (t *Trainer) lossGraph(l grpo.Loss, backward bool) graphFunction {
-	name := graphName{l.Spec().Key, backward, backward && t.sizes.Recompute}
+// lossGraph is the graph of a loss: with backward the gradients of the trained tensors, for which layers may be
+// computed again; then the loss, its metrics as one vector, and the logprobs.
+func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction {
+	name := graphName{l.Spec().Key, backward, recompute}
 	return graphFunction{name, func(in []*Node) []*Node {
 		forward, trained, in := t.target.split(in)
 		read, others := grpo.LogprobInputsOf(in)
-		states, gradient := t.hidden(forward, read, backward)
+		states, gradient := t.hidden(forward, read, recompute)
 		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
 		logprobs := forward.TokenLogProbs(hidden, read.Target)
 		inputs := grpo.LossInputsOf(others, logprobs)

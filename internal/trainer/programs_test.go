@@ -93,7 +93,7 @@ func TestProgramBytes(t *testing.T) {
 		in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
 	}
 	device := graphtest.CPU(t)
-	loss := New(AdapterTarget(c, params(c), layout), Options{Device: device}).lossGraph(grpo.PolicyLoss{}, true)
+	loss := New(AdapterTarget(c, params(c), layout), Options{Device: device}).lossGraph(grpo.PolicyLoss{}, true, false)
 	plain := grpo.Layout{Rows: 8, Length: 256, Trained: 512}
 	shared := grpo.Layout{Rows: 2, Length: 352, Trained: 512}
 	shared.Branches[0] = grpo.Branches{Rows: 16, Length: 96, Keys: 512}

@@ -28,6 +28,8 @@ type Pass struct {
 	Logprobs [][]float32        // of each sequence, per token; 0 where it is not trained
 	Metrics  map[string]float64 // of the loss
 	Computed int                // tokens, padding included
+	// Recomputed are those whose layers were computed again for the gradient.
+	Recomputed int
 	// NotFinite lists the sequences whose loss or gradient is NaN or infinite.
 	NotFinite []int
 	totals    *grpo.Totals

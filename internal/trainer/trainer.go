@@ -65,6 +65,7 @@ type Trainer struct {
 	opts     Options
 	target   Target
 	sizes    Sizes
+	room     float64          // bytes for micro-batches where layers are computed again for want of memory; else 0
 	programs *graphx.Programs // of micro-batches
 	updates  map[grpo.AdamW]*graph.Exec
 	adder    *graph.Exec // of gradients; made when it is first needed
@@ -109,6 +110,8 @@ type Report struct {
 	// NotFinite lists the trajectories of sequences whose loss or gradient was not finite.
 	NotFinite []int
 	Computed  int // tokens that gradients were computed of, padding included
+	// Recomputed are those of them whose layers were computed again for the gradient.
+	Recomputed int
 
 	// Gap is the disagreement of sampler and trainer: the difference between their logprobs, before any update, of all
 	// trained tokens that the policy being trained sampled. OffPolicy is the same for tokens that the policy of another

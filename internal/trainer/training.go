@@ -78,6 +78,7 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64, ok bool) {
 	r := t.report
 	r.Computed += p.Computed
+	r.Recomputed += p.Recomputed
 	if ok {
 		t.totals.AddUpdate(p.totals)
 		t.value += (value - t.value) / float64(r.Updates+1)

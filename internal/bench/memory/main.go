@@ -22,6 +22,8 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/gomlx/compute/dtypes"
+
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
@@ -39,6 +41,7 @@ var (
 	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
 	train   = flag.Bool("train", true, "measure a training step too")
 	again   = flag.Bool("recompute", false, "training computes layers again")
+	half    = flag.Bool("bfloat16", false, "matrices in bfloat16")
 )
 
 func main() {
@@ -115,7 +118,7 @@ func measure(dir string) error {
 	if err != nil {
 		return err
 	}
-	params, err := c.Params(device)
+	params, err := c.ParamsAs(device, matrices())
 	if err != nil {
 		return err
 	}
@@ -150,6 +153,14 @@ func measure(dir string) error {
 	return errors.Join(err, report("training"))
 }
 
+// matrices is the type of the matrices of the model.
+func matrices() dtypes.DType {
+	if *half {
+		return dtypes.BFloat16
+	}
+	return dtypes.Float32
+}
+
 func trainerOptions(device *cpu.Device) trainer.Options {
 	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro, Recompute: *again}
 }
@@ -160,6 +171,7 @@ func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
 	if err != nil {
 		return err
 	}
+	inference.Weights = c.WeightBytes(matrices())
 	training, err := trainer.Plan(c, layout, *length, trainerOptions(device))
 	held := inference.Weights + inference.Cache
 	held += inference.Programs

@@ -126,7 +126,7 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 			return nil, err
 		}
 	}
-	state := trainer.AdapterState(adapter)
+	state, again := trainer.AdapterState(adapter), map[bool]bool{} // see Side.Recompute
 	r, err := c.alternate(func(alone bool) (int, error) {
 		_, report, err := sides[alone].Train(ctx, state, batch, trainer.Run{
 			Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 }, Epochs: 1,
@@ -135,16 +135,14 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 		if err != nil {
 			return 0, err
 		}
+		again[alone] = report.Recomputed > 0
 		return report.Computed, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.WorkBytes = graphx.HeldBytes(device)
-	r.Shared.Recompute = sides[false].Sizes().Recompute
-	if t := sides[true]; t != nil {
-		r.Alone.Recompute = t.Sizes().Recompute
-	}
+	r.Shared.Recompute, r.Alone.Recompute = again[false], again[true]
 	return r, nil
 }
 
