@@ -70,8 +70,8 @@ type ticTacToe struct{}
 // lostPositions is the number of positions of a step, out of games that the greedy policy loses.
 const lostPositions = 12
 
-// Groups implements Agent. Games from the empty board alone leave a fifth of all lines lost after 200 steps: they seldom
-// come to a position that the policy plays wrongly, and its opponent seldom punishes that.
+// Groups implements Agent. Games from the empty board alone leave a fifth of all lines lost after 200 steps: they
+// seldom come to a position that the policy plays wrongly, and its opponent seldom punishes that.
 func (ticTacToe) Groups(ctx context.Context, m *art.Model, step int) ([]*art.TrajectoryGroup, error) {
 	sides, err := explore(ctx, m)
 	if err != nil {

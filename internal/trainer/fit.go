@@ -73,13 +73,14 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	return takes, false
 }
 
-// recomputes reports whether layers of a micro-batch are computed again for their gradient. Sizes are chosen for the
-// largest micro-batches that there may be; one that fits as it is keeps its layers, which takes less time.
-func (t *Trainer) recomputes(p piece) bool {
+// recomputes reports whether layers of a micro-batch, one of all, are computed again for their gradient. Sizes are
+// chosen for the largest micro-batches that there may be; one that fits as it is keeps its layers, which takes less
+// time.
+func (t *Trainer) recomputes(p piece, all []piece) bool {
 	if !t.sizes.Recompute || t.room == 0 {
 		return t.sizes.Recompute
 	}
-	atOnce := float64(t.sizes.Workers)
+	atOnce := float64(min(t.sizes.Workers, len(all)))
 	if t.large(p) {
 		atOnce = 1
 	}

@@ -53,13 +53,13 @@ func (t *Trainer) pass(
 		if p.grads, err = t.sum(p.grads, out[:n]); err != nil {
 			return err
 		}
-		if backward && t.recomputes(pieces[i]) {
+		if backward && t.recomputes(pieces[i], pieces) {
 			p.recomputed += pieces[i].Layout.Tokens()
 		}
 		return p.collect(batch, pieces[i], out[n:])
 	}}
 	err = t.each(ctx, pieces, func(at, i int) error {
-		f := t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i]))
+		f := t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
 		out, err := t.call(at, f, pieces[i].Layout, slices.Concat(shared[at], pieces[i].Tensors(call.denominator)))
 		if err != nil {
 			return fmt.Errorf("gradient: %w", err)
@@ -81,8 +81,10 @@ func (t *Trainer) pass(
 
 // result is a pass as the caller of a session sees it.
 func (p *pass) result() *Pass {
-	return &Pass{Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, Recomputed: p.recomputed,
-		totals: p.totals}
+	return &Pass{
+		Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, Recomputed: p.recomputed,
+		totals: p.totals,
+	}
 }
 
 // inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
