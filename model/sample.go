@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
+
+	"github.com/goart-dev/art/internal/exp2"
 )
 
 // Sampling reshapes the distribution that tokens are drawn from: bias and penalties, then temperature, min-p, top-k and
@@ -31,15 +34,20 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 		return argmax(logprobs), 0
 	}
 	best := float64(logprobs[argmax(logprobs)])
-	weights := make([]float64, len(logprobs))
-	weigh(weights, logprobs, best, s.Temperature)
+	memory := weightsMemory.Get().(*[]float64)
+	defer weightsMemory.Put(memory)
+	weights := slices.Grow((*memory)[:0], len(logprobs))[:len(logprobs)]
+	*memory = weights
+	sums, total := weigh(weights, logprobs, best, s.Temperature)
 	if s.MinP > 0 {
 		dropBelow(weights, s.MinP)
 	}
 	if s.TopK > 0 || s.TopP < 1 {
 		truncate(weights, logprobs, s)
 	}
-	sums, total := blockSums(weights)
+	if s.MinP > 0 || s.TopK > 0 || s.TopP < 1 {
+		sums, total = blockSums(weights)
+	}
 	id = pick(weights, sums, Uniform(seed, index)*total)
 	return id, float32(math.Log(weights[id] / total))
 }
@@ -52,8 +60,7 @@ func SamplePlain(logprobs []float32, seed uint64, index int) int32 {
 	for i := 0; i < len(logprobs); i += block {
 		part := logprobs[i:min(i+block, len(logprobs))]
 		weights = weights[:len(part)]
-		weigh(weights, part, 0, 1)
-		sums, total := blockSums(weights)
+		sums, total := weigh(weights, part, 0, 1)
 		if left < total {
 			return int32(i) + pick(weights, sums, left)
 		}
@@ -62,6 +69,9 @@ func SamplePlain(logprobs []float32, seed uint64, index int) int32 {
 	id, _ := Sample(logprobs, Sampling{Temperature: 1, TopP: 1}, seed, index)
 	return id
 }
+
+// weightsMemory is memory for the weights of a vocabulary, as []float64: a megabyte for each token, used again.
+var weightsMemory = sync.Pool{New: func() any { return new([]float64) }}
 
 // Uniform returns the number in [0, 1) that decides a draw of [Sample].
 func Uniform(seed uint64, index int) float64 {
@@ -85,17 +95,22 @@ const block = 256
 func blockSums(weights []float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	for part := range slices.Chunk(weights, block) {
-		var s [4]float64 // four sums do not wait for each other
-		for ; len(part) >= 4; part = part[4:] {
-			s[0], s[1], s[2], s[3] = s[0]+part[0], s[1]+part[1], s[2]+part[2], s[3]+part[3]
-		}
-		for _, w := range part {
-			s[0] += w
-		}
-		sums = append(sums, s[0]+s[1]+s[2]+s[3])
-		total += sums[len(sums)-1]
+		sum := sumOf(part)
+		sums, total = append(sums, sum), total+sum
 	}
 	return sums, total
+}
+
+// sumOf adds up numbers.
+func sumOf(part []float64) float64 {
+	var s [4]float64 // four sums do not wait for each other
+	for ; len(part) >= 4; part = part[4:] {
+		s[0], s[1], s[2], s[3] = s[0]+part[0], s[1]+part[1], s[2]+part[2], s[3]+part[3]
+	}
+	for _, w := range part {
+		s[0] += w
+	}
+	return s[0] + s[1] + s[2] + s[3]
 }
 
 // pick returns the first index at which the cumulative sum exceeds u, or the last one with weight when rounding leaves
@@ -122,10 +137,11 @@ func pick(weights, sums []float64, u float64) int32 {
 	return int32(last)
 }
 
-// weigh sets weights to the probabilities relative to the best one, a block at a time, which stays in the L1 cache. The
-// conversion has a loop of its own: it keeps half of the register that it writes to, so that each exponential would
-// wait for the one before.
-func weigh(weights []float64, logprobs []float32, best, temperature float64) {
+// weigh sets weights to the probabilities relative to the best one, a block at a time, which stays in the L1 cache, and
+// returns what blockSums returns of them. The conversion has a loop of its own: it keeps half of the register that it
+// writes to, so that each difference would wait for the one before.
+func weigh(weights []float64, logprobs []float32, best, temperature float64) (sums []float64, total float64) {
+	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	scale := min(math.Log2E/temperature, math.MaxFloat64)
 	for part := range slices.Chunk(weights, block) {
 		for i := range part {
@@ -134,9 +150,12 @@ func weigh(weights []float64, logprobs []float32, best, temperature float64) {
 		for i, lp := range part {
 			part[i] = (lp - best) * scale
 		}
-		exp2(part)
+		exp2.Replace(part)
 		logprobs = logprobs[len(part):]
+		sum := sumOf(part)
+		sums, total = append(sums, sum), total+sum
 	}
+	return sums, total
 }
 
 // dropBelow sets weights under least, relative to the largest weight, which is 1, to zero.

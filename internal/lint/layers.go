@@ -50,7 +50,11 @@ var layers = map[string]layer{
 	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
 		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
 	"tokenizer/openai": {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
-	"model":            {own: []string{"internal/graphx", "internal/safetensors", "internal/gguf"}, mods: gomlx},
+	"internal/exp2":    {mods: []string{"golang.org/x/sys/cpu"}},
+	"model": {
+		own:  []string{"internal/exp2", "internal/graphx", "internal/safetensors", "internal/gguf"},
+		mods: gomlx,
+	},
 	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
 		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
 	}}, // constants of the hub's protocol; locks shared with Python

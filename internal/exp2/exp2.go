@@ -1,13 +1,19 @@
-package model
+// Package exp2 computes powers of two of many numbers, for sampling: all exponentials of a vocabulary for each token.
+package exp2
 
 import "math"
 
-// exp2 replaces each x of [-1000, 0] by 2^x, within 1e-13 of it, and those below by 0. It takes a sixth of the time of
-// [math.Exp2], which divides. With k = round(64 x) and the powers of two of j/64 in a table:
+// Replace replaces each x of [-1000, 0] by 2^x, within 1e-13 of it, and those below by 0. It takes a sixth of the time
+// of [math.Exp2], which divides, and less than half of that with vectors. With k = round(64 x) and the powers of two of
+// j/64 in a table:
 //
 //	2^x = 2^(k/64) e^r,  r = (x - k/64) ln 2,  |r| < 0.0055
 //	e^r = 1 + r + r²/2 + r³/6 + r⁴/24
-func exp2(list []float64) {
+//
+// On one processor the bits depend on x alone.
+func Replace(list []float64) { portable(list[vector(list):]) }
+
+func portable(list []float64) {
 	const shift = 0x1.8p52 // adding it rounds to an integer, which the low bits then hold
 	for i, x := range list {
 		if x < -1000 {
