@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/goart-dev/art/internal/exp2"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // Sampling reshapes the distribution that tokens are drawn from: bias and penalties, then temperature, min-p, top-k and
@@ -33,7 +33,7 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	if s.Temperature == 0 {
 		return argmax(logprobs), 0
 	}
-	best := float64(logprobs[argmax(logprobs)])
+	best := float64(sampling.Max(logprobs))
 	memory := weightsMemory.Get().(*[]float64)
 	defer weightsMemory.Put(memory)
 	weights := slices.Grow((*memory)[:0], len(logprobs))[:len(logprobs)]
@@ -95,22 +95,10 @@ const block = 256
 func blockSums(weights []float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	for part := range slices.Chunk(weights, block) {
-		sum := sumOf(part)
+		sum := sampling.Sum(part, [4]float64{})
 		sums, total = append(sums, sum), total+sum
 	}
 	return sums, total
-}
-
-// sumOf adds up numbers.
-func sumOf(part []float64) float64 {
-	var s [4]float64 // four sums do not wait for each other
-	for ; len(part) >= 4; part = part[4:] {
-		s[0], s[1], s[2], s[3] = s[0]+part[0], s[1]+part[1], s[2]+part[2], s[3]+part[3]
-	}
-	for _, w := range part {
-		s[0] += w
-	}
-	return s[0] + s[1] + s[2] + s[3]
 }
 
 // pick returns the first index at which the cumulative sum exceeds u, or the last one with weight when rounding leaves
@@ -138,22 +126,14 @@ func pick(weights, sums []float64, u float64) int32 {
 }
 
 // weigh sets weights to the probabilities relative to the best one, a block at a time, which stays in the L1 cache, and
-// returns what blockSums returns of them. The conversion has a loop of its own: it keeps half of the register that it
-// writes to, so that each difference would wait for the one before.
+// returns what blockSums returns of them.
 func weigh(weights []float64, logprobs []float32, best, temperature float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	scale := min(math.Log2E/temperature, math.MaxFloat64)
 	for part := range slices.Chunk(weights, block) {
-		for i := range part {
-			part[i] = float64(logprobs[i])
-		}
-		for i, lp := range part {
-			part[i] = (lp - best) * scale
-		}
-		exp2.Replace(part)
-		logprobs = logprobs[len(part):]
-		sum := sumOf(part)
+		sum := sampling.Weigh(part, logprobs[:len(part)], best, scale)
 		sums, total = append(sums, sum), total+sum
+		logprobs = logprobs[len(part):]
 	}
 	return sums, total
 }

@@ -49,10 +49,10 @@ var layers = map[string]layer{
 	"grpo/credit": {},
 	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
 		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
-	"tokenizer/openai": {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
-	"internal/exp2":    {mods: []string{"golang.org/x/sys/cpu"}},
+	"tokenizer/openai":  {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
+	"internal/sampling": {mods: []string{"golang.org/x/sys/cpu"}},
 	"model": {
-		own:  []string{"internal/exp2", "internal/graphx", "internal/safetensors", "internal/gguf"},
+		own:  []string{"internal/sampling", "internal/graphx", "internal/safetensors", "internal/gguf"},
 		mods: gomlx,
 	},
 	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
