@@ -4,8 +4,8 @@ package sampling
 import "math"
 
 // Weigh sets each weight to 2^((x - best) scale), and returns their sum; it is 0 below 2^-1000. best is the largest x,
-// or larger. Powers are within 1e-13 of the exact ones, and take a sixth of the time of [math.Exp2], which divides; with
-// vectors much less. With z = (x - best) scale, k = round(64 z) and the powers of two of j/64 in a table:
+// or larger. Powers are within 1e-13 of the exact ones, and take a sixth of the time of [math.Exp2], which divides;
+// with vectors much less. With z = (x - best) scale, k = round(64 z) and the powers of two of j/64 in a table:
 //
 //	2^z = 2^(k/64) e^r,  r = (z - k/64) ln 2,  |r| < 0.0055
 //	e^r = 1 + r + r²/2 + r³/6 + r⁴/24
