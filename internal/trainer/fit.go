@@ -52,7 +52,7 @@ func (t *Trainer) Sizes() Sizes { return t.sizes }
 // Narrow, and then MicroTokens are halved, down to one sequence in a micro-batch: sums of gradients are then added in
 // another order. ok is false when nothing fits; the smallest sizes are then chosen.
 func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
-	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
+	e := t.estimate()
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
@@ -73,6 +73,11 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	return takes, false
 }
 
+// estimate is that of the target.
+func (t *Trainer) estimate() estimate {
+	return estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
+}
+
 // recomputes reports whether layers of a micro-batch, one of all, are computed again for their gradient. Sizes are
 // chosen for the largest micro-batches that there may be; one that fits as it is keeps its layers, which takes less
 // time.
@@ -88,8 +93,7 @@ func (t *Trainer) recomputes(p piece, all []piece) bool {
 	for _, b := range p.Layout.Branches {
 		length = max(length, b.Keys)
 	}
-	e := estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
-	return atOnce*e.pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room // the rest is for what others begin meanwhile
+	return atOnce*t.estimate().pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room // the rest is for what others begin meanwhile
 }
 
 // limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.
