@@ -93,7 +93,8 @@ func (t *Trainer) recomputes(p piece, all []piece) bool {
 	for _, b := range p.Layout.Branches {
 		length = max(length, b.Keys)
 	}
-	return atOnce*t.estimate().pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room // the rest is for what others begin meanwhile
+	// A tenth is left for what others begin meanwhile.
+	return atOnce*t.estimate().pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room
 }
 
 // limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.
