@@ -6,6 +6,8 @@ import (
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
+
+	. "github.com/goart-dev/art/internal/graphx"
 )
 
 // Shape legend: see forward.go.
@@ -29,6 +31,7 @@ type attention struct {
 // part is a rectangle of queries, R rows of T, and their keys.
 type part struct {
 	from, rows, length int
+	uncached           bool          // there may be a gradient
 	aligned            bool          // rows begin with the first token: positions are indices
 	kernel             kernel        // of the device; nil for none
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
@@ -50,8 +53,9 @@ func (f *Forward) attention(in Input) *attention {
 		a.size = in.Tokens.Shape().Dim(1)
 		a.parts = []*part{causal(in.Tokens)}
 	}
-	if in.Cache == nil && f.flash(in.Tokens.Graph()) {
-		for _, p := range a.parts {
+	for _, p := range a.parts {
+		p.uncached = in.Cache == nil
+		if p.uncached && f.flash(in.Tokens.Graph()) {
 			p.kernel = attendFlash
 		}
 	}
@@ -272,9 +276,13 @@ func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
 	g := q.Shape().Dim(2) / k
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	var y *Node                                                                             // [R, K, G, T, E]
-	if inTiles(q.Graph().Backend(), t, s) {
+	device := q.Graph().Backend()
+	switch {
+	case inTiles(device, t, s):
 		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, d.scoreCap, tileSize)
-	} else {
+	case p.uncached && ProfileOf(device).FusedAttention:
+		y = p.attendInPieces(q, all, l.window, d.scoreCap, pieceQueries(b, t, s, k*g))
+	default:
 		y = p.attendAtOnce(q, all, l.window, d.scoreCap)
 	}
 	return Reshape(TransposeAllAxes(y, 0, 3, 1, 2, 4), b, t, k*g*e)

@@ -14,9 +14,9 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// TestTiles_LikeAtOnce: attention in tiles has the output and the gradients of attention from all scores, also where
-// tiles do not divide the tokens, with windows, caps, rows that begin within others, and queries that see nothing of a
-// tile.
+// TestTiles_LikeAtOnce: attention in tiles and in pieces has the output, in pieces to the bit, and the gradients of
+// attention from all scores, also where they do not divide the tokens, with windows, caps, rows that begin within
+// others, and queries that see nothing of a tile.
 func TestTiles_LikeAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name                    string
@@ -56,12 +56,17 @@ func TestTiles_LikeAtOnce(t *testing.T) {
 				return values
 			}
 			want := run(func(p *part, q *Node, kv KV) *Node { return p.attendAtOnce(q, kv, c.window, c.limit) })
-			got := run(func(p *part, q *Node, kv KV) *Node {
+			tiles := run(func(p *part, q *Node, kv KV) *Node {
 				return p.attendTiles(q, kv, c.window, c.limit, func(int) int { return c.size })
 			})
+			pieces := run(func(p *part, q *Node, kv KV) *Node {
+				return p.attendInPieces(q, kv, c.window, c.limit, c.size)
+			})
 			for i, what := range []string{"output", "queries", "keys", "values"} {
-				require.Less(t, relative(want[i], got[i]), 2e-6, "%s, seed %d", what, seed)
+				require.Less(t, relative(want[i], tiles[i]), 2e-6, "%s in tiles, seed %d", what, seed)
+				require.Less(t, relative(want[i], pieces[i]), 2e-6, "%s in pieces, seed %d", what, seed)
 			}
+			require.Equal(t, want[0], pieces[0])
 		})
 	}
 }

@@ -53,6 +53,7 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 				case len(args) == 0:
 					return o.bench(stdout, newProgress(stderr))
 				case len(args) == 1 && args[0] == "train":
+					train.Weights = o.model.weights
 					return train.bench(stdout, newProgress(stderr))
 				case len(args) == 2:
 					return o.benchModel(args[0], args[1], stdout, stderr)
@@ -69,8 +70,8 @@ var benchFlagsOf = map[string][]string{
 	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "shared"},
 	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared"},
 	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new"},
-	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "pairs",
-		"only-shared", "conversation"},
+	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "weights",
+		"pairs", "only-shared", "conversation"},
 }
 
 // benchFlags refuses flags of another benchmark, which would do nothing.

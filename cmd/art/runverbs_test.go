@@ -433,6 +433,10 @@ func TestSFT_Trained(t *testing.T) {
 	if err != nil || len(steps) != 1 || steps[0].Name() != "0002" {
 		t.Errorf("checkpoints are %v, %v", steps, err)
 	}
+	wantOutput(t, sft("half", "--weights bfloat16"), "half is at step 2")
+	if got := storedRun(t, root, "half").Weights; got != "bfloat16" {
+		t.Errorf("weights are %q", got)
+	}
 	wantOutput(t, sft("held", "--turns last --validation "+file), ", validation ", "held is at step 2")
 	for flags, want := range map[string]string{
 		"--turns first":                   `unknown turns "first"`,
@@ -443,6 +447,7 @@ func TestSFT_Trained(t *testing.T) {
 		"--rank-of down_proj":             "want LAYER=NUMBER, such as down_proj=16",
 		"--rank-of down_proj=x":           `"x" is not a number`,
 		"--rank-of a=1 --rank-of a=2":     `"a" is given twice`,
+		"--weights int8":                  `use "float32" or "bfloat16"`,
 		"--keep -1":                       "--keep -1: want the number of steps",
 		"--rank -1":                       "LoRA rank is -1",
 		"--rank-of z_proj=2":              `pattern "z_proj" of ranks matches no layer`,

@@ -50,6 +50,7 @@ steps stay on the disk.`,
 				"replies of an example that are trained on: all, or the last")
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
+			flags.StringVar(&s.weights, "weights", "", "`type` of matrices on the device: float32, the default, or bfloat16")
 			flags.IntVar(&s.context, "context", 0, "most `tokens` of an example; 0 is that of the model, if it fits into memory")
 			return s.run
 		},
@@ -64,7 +65,7 @@ type sftVerb struct {
 	cfg                            art.SFTConfig
 	size, shuffle, epochs, context int
 	keep, maxSteps                 int
-	validation, schedule           string
+	validation, schedule, weights  string
 	steps                          int // of the whole run, if the learning rate depends on them
 }
 
@@ -98,7 +99,9 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if err := errors.Join(s.tryFiles(args), s.countSteps(ctx, args)); err != nil {
 		return err
 	}
-	backend, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: s.context})
+	backend, err := local.Open(ctx, &local.Options{
+		Dir: runsRoot(), Progress: stderr, Context: s.context, Weights: s.weights,
+	})
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,13 @@ import "github.com/goart-dev/art/model"
 //
 //	adapter = 12 · 4·params                                             see adapterCopies
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
-//	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 1.5·n·length·L·Q + 512·V + params)
+//	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
-// Attention scores grow with the square of the length, and dominate for long sequences. Where they are soft-capped they
-// count 2.5, since the capped ones are kept too. With layers that are computed again, one layer has all of this and the
-// gradient of its scores, and the others n·H each:
+// The gradient of attention has kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them;
+// three where scores are soft-capped. A mask takes a byte for each query and key. With layers that are computed again,
+// one layer has what the gradient needs, and the others n·H each:
 //
-//	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 2·n·length·Q + 512·V + params)
+//	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
 // DoRA, which is not counted here, keeps the outputs of layers before they are scaled: 2H + 3QE + 2I for each token and
 // layer.
@@ -65,18 +65,20 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	if e.dora {
 		token += 2*float64(c.HiddenSize) + 3*q*float64(c.HeadDim) + 2*inner
 	}
-	scores := 1.5
+	const masks = 0.5 // bytes take a quarter
+	lists := 3.0
 	if c.AttentionSoftCap != 0 {
-		scores = 2.5
+		lists++
 	}
-	row := float64(padLength(length)) * q
-	each := l * (token + scores*row)
+	keys := padLength(length)
+	scores := lists*float64(model.KeptScores(n*keys*c.NumHeads)) + masks*float64(n)*float64(keys)
+	each := l * token
 	if s.Recompute {
-		each = l*float64(c.HiddenSize) + 1.15*token + (0.5+scores)*row
+		each = l*float64(c.HiddenSize) + 1.15*token
 	}
 	logits := 512.0
 	if e.head {
 		logits += 3 * float64(n)
 	}
-	return 4 * (float64(n)*each + logits*float64(c.VocabSize) + e.params)
+	return 4 * (float64(n)*each + scores + logits*float64(c.VocabSize) + e.params)
 }

@@ -119,6 +119,7 @@ func TestFit_LongSequence(t *testing.T) {
 	takes, ok := tr.Fit(8192, 12*(1<<30)-weights-process)
 	require.True(t, ok, "%.1f GiB", takes/(1<<30))
 	require.True(t, tr.Sizes().Recompute)
+	t.Logf("%.1f GiB %+v", takes/(1<<30), tr.Sizes())
 	_, ok = tr.Fit(40960, 12*(1<<30))
 	require.False(t, ok)
 }

@@ -55,6 +55,23 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 	}
 }
 
+// TestPlan_GrowsAsTokens: what a sequence takes grows as its tokens do, though its attention scores are their square.
+func TestPlan_GrowsAsTokens(t *testing.T) {
+	c := smallQwen()
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	for _, recompute := range []bool{false, true} {
+		work := func(length int) float64 {
+			planned, err := Plan(c, layout, length, Options{
+				Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512, Recompute: recompute, Alone: true,
+			})
+			require.NoError(t, err)
+			return float64(planned.Work)
+		}
+		require.Less(t, work(4096), 4.5*work(1024), "recompute %v", recompute)
+	}
+}
+
 // TestEstimate_BoundsFullPlan: the same of a training of all weights.
 func TestEstimate_BoundsFullPlan(t *testing.T) {
 	c := smallQwen()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
@@ -54,7 +55,9 @@ type Config struct {
 	// it, which are trained on in sequences of their own.
 	Conversation bool
 	Rank         int // of the adapter
-	Runs         int // pairs of measurements, after one that does not count
+	// Weights is the type of matrices: float32, which "" is too, or bfloat16.
+	Weights string
+	Runs    int // pairs of measurements, after one that does not count
 	// Recompute computes layers again for their gradient, in both ways.
 	Recompute bool
 	// OnlyShared leaves out sequences one by one.
@@ -105,10 +108,16 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	params, err := weights.Params(device)
+	matrices, err := c.matrices()
 	if err != nil {
 		return nil, err
 	}
+	params, err := weights.ParamsAs(device, matrices)
+	if err != nil {
+		return nil, err
+	}
+	weights = nil // free before memory is planned
+	machine.ReturnMemory()
 	var layers []lora.LayerShape
 	for _, l := range shape.Linears() {
 		layers = append(layers, lora.LayerShape(l))
@@ -144,6 +153,17 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 	r.WorkBytes = graphx.HeldBytes(device)
 	r.Shared.Recompute, r.Alone.Recompute = again[false], again[true]
 	return r, nil
+}
+
+// matrices is the type for Weights.
+func (c Config) matrices() (dtypes.DType, error) {
+	switch c.Weights {
+	case "", "float32":
+		return dtypes.Float32, nil
+	case "bfloat16":
+		return dtypes.BFloat16, nil
+	}
+	return dtypes.InvalidDType, fmt.Errorf("trainbench: weights %q: want float32 or bfloat16", c.Weights)
 }
 
 // longest is the number of tokens of the longest sequence.
