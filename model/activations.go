@@ -104,3 +104,26 @@ func withGradient(x *Node, f, gradient func(*Node) *Node) *Node {
 	}
 	return y
 }
+
+// withGradients is withGradient of a function of several nodes, of any shapes: gradient maps the gradient of the output
+// to theirs.
+//
+// GoMLX knows custom gradients of one node. So what stands for f in a gradient is a sum of all nodes, never computed:
+// on the way back its gradient is dropped, and each node gets its own.
+func withGradients(in []*Node, f func() *Node, gradient func(v *Node) []*Node) *Node {
+	var list []*Node
+	y, fused := InternalFusedOpCaller(f, func() *Node {
+		sum := ScalarZero(in[0].Graph(), in[0].DType())
+		for i, x := range in {
+			sum = Add(sum, ReduceAllSum(IdentityWithCustomGradient(x, func(_, _ *Node) *Node { return list[i] })))
+		}
+		return IdentityWithCustomGradient(sum, func(_, v *Node) *Node {
+			list = gradient(v)
+			return ScalarOne(v.Graph(), v.DType())
+		})
+	}, true)
+	if !fused {
+		return f()
+	}
+	return y
+}

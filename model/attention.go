@@ -37,6 +37,7 @@ type part struct {
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
 	key, query         *Node         // [R or 1, T, S] int32: positions of key and query
 	masks              map[int]*Node // by window, [R or 1, 1, 1, T, S] bool
+	pieces             map[[3]span]*part
 }
 
 // rotation is a table of rotary embeddings, [B or 1, T, 1, E].
@@ -276,14 +277,14 @@ func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
 	g := q.Shape().Dim(2) / k
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	var y *Node                                                                             // [R, K, G, T, E]
-	device := q.Graph().Backend()
-	switch {
-	case inTiles(device, t, s):
+	if device := q.Graph().Backend(); inTiles(device, t, s) {
 		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, d.scoreCap, tileSize)
-	case p.uncached && ProfileOf(device).FusedAttention:
-		y = p.attendInPieces(q, all, l.window, d.scoreCap, pieceQueries(b, t, s, k*g))
-	default:
-		y = p.attendAtOnce(q, all, l.window, d.scoreCap)
+	} else {
+		fused := ProfileOf(device).FusedAttention
+		y = (&pieces{
+			part: p, window: l.window, limit: d.scoreCap, most: pieceQueries(b, t, s, k*g, fused), fused: fused,
+			q: q, k: all.K, v: all.V,
+		}).build()
 	}
 	return Reshape(TransposeAllAxes(y, 0, 3, 1, 2, 4), b, t, k*g*e)
 }

@@ -175,6 +175,36 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	})
 }
 
+// TokenEntropy builds the entropy [N], in nats, of the next token after hidden states [N, D]. With a frozen head, [N, V]
+// is never materialised, as in TokenLogProbs: with logits z, their logprobs l, entropy e, and W the head,
+//
+//	e = -sum(p l)        de / dz = -p (l + e)        de / dh = de / dz W
+func (f *Forward) TokenEntropy(hidden *Node) *Node {
+	if !f.Frozen {
+		all := f.LogProbs(hidden)
+		return Neg(ReduceSum(Mul(Exp(all), all), -1))
+	}
+	d := f.Config.design()
+	var direction *Node // [N, D]
+	return withGradient(hidden, func(hidden *Node) *Node {
+		logits := f.Logits(hidden)
+		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
+		exp := Exp(z)
+		sum := ReduceAndKeep(exp, ReduceSum, -1)
+		p := Div(exp, sum)
+		mean := ReduceAndKeep(Mul(p, z), ReduceSum, -1)
+		slope := Mul(p, Sub(mean, z)) // of the logits: l + e is z - mean
+		if d.logitCap != 0 {
+			y := DivScalar(logits, d.logitCap)
+			slope = Mul(slope, OneMinus(Mul(y, y)))
+		}
+		direction = scaled(matMul(slope, f.head()), d.logitScale)
+		return Reshape(Sub(Log(sum), mean), -1)
+	}, func(v *Node) *Node {
+		return Mul(direction, ExpandAxes(v, -1))
+	})
+}
+
 // Logits builds the output head over hidden states [N, D]: [N, V].
 func (f *Forward) Logits(hidden *Node) *Node {
 	d := f.Config.design()

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/gomlx/gomlx/core/graph"
@@ -76,4 +77,41 @@ func (l *lossOf) gradient(t testing.TB, w *Weights) (loss float64, grads [][]flo
 		grads = append(grads, graphtest.Values[float32](t, x))
 	}
 	return loss, grads
+}
+
+// TestTokenEntropy: with a frozen head, which keeps no logits, the entropy and its gradient are those of all logprobs,
+// with scaled and capped logits too.
+func TestTokenEntropy(t *testing.T) {
+	const n = 5
+	rng := rand.New(rand.NewPCG(seed, 311))
+	for _, c := range []struct {
+		name       string
+		cap, scale float64
+	}{{"plain", 0, 0}, {"capped", 1.5, 0}, {"scaled", 0, 3}} {
+		config := &Config{
+			ModelType: ModelTypeGranite, HiddenAct: "silu", VocabSize: 40, HiddenSize: 8, IntermediateSize: 8, NumLayers: 1,
+			NumHeads: 1, NumKVHeads: 1, HeadDim: 8, MaxPositions: 8, RMSNormEps: 1e-6, TieEmbeddings: true,
+			LogitsScaling: c.scale,
+		}
+		if c.cap != 0 {
+			config.ModelType, config.FinalSoftCap = ModelTypeGemma3, c.cap
+		}
+		hidden := graphtest.Tensor(normals(rng, []int{n, 8}), n, 8)
+		head := graphtest.Tensor(normals(rng, []int{40, 8}), 40, 8)
+		run := func(frozen bool) (entropy, gradient []float32) {
+			out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
+				params := &Params{Names: []string{embedName}}
+				f := &Forward{Config: config, Param: params.Lookup(in[1:]), Frozen: frozen}
+				e := f.TokenEntropy(in[0])
+				weights := graph.OnePlus(graph.Iota(e.Graph(), e.Shape(), 0))
+				return []*graph.Node{e, graph.Gradient(graph.ReduceAllSum(graph.Mul(e, weights)), in[0])[0]}
+			}, hidden, head)
+			return graphtest.Values[float32](t, out[0]), graphtest.Values[float32](t, out[1])
+		}
+		want, wantGradient := run(false)
+		got, gradient := run(true)
+		require.Less(t, relative(want, got), 2e-6, "%s, seed %d", c.name, seed)
+		require.Less(t, relative(wantGradient, gradient), 1e-5, "%s, seed %d", c.name, seed)
+		require.Greater(t, got[0], float32(0.1), c.name)
+	}
 }

@@ -4,67 +4,94 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Sizes of the pieces in which a gradient computes attention weights again: pieceScores of them, which stay in a cache,
-// if there are no more than maxPieces then. Each makes the graph longer.
+// Sizes of the pieces in which attention has scores in memory: so many of them, if there are no more pieces than that.
+// Each makes the graph longer. On a device that fuses attention they stay in a cache; others take long to compile.
 const (
-	pieceScores = 1 << 20
-	maxPieces   = 32
+	fusedScores, fusedPieces = 1 << 22, 16
+	otherScores, otherPieces = 1 << 26, 8
 )
 
-// KeptScores is how many of n attention scores a gradient has at a time on a device that fuses attention, see
-// [graphx.Profile]; one query's at least.
-func KeptScores(n int) int { return max(min(n, pieceScores), (n+maxPieces-1)/maxPieces) }
-
-// pieceQueries is how many queries of some rows have no more than KeptScores.
-func pieceQueries(rows, queries, keys, heads int) int {
-	each := keys * heads
-	return max(1, KeptScores(rows*queries*each)/each)
+// KeptScores is how many of n attention scores of a layer are in memory at a time, one query's at least: in a gradient,
+// and on a device that does not fuse attention in any pass.
+func KeptScores(n int, fused bool) int {
+	size, most := otherScores, otherPieces
+	if fused {
+		size, most = fusedScores, fusedPieces
+	}
+	return max(min(n, size), (n+most-1)/most)
 }
 
-// pieces is [part.attendAtOnce] whose gradient keeps no weights. They take the square of the tokens in memory, and as
-// much time to write and to read as to compute: so they are computed again, those of most queries at a time, to the
-// keys that these may see. FlashAttention (Dao et al. 2022) does so tile by tile.
+// pieceQueries is how many queries of some rows have no more than KeptScores.
+func pieceQueries(rows, queries, keys, heads int, fused bool) int {
+	each := keys * heads
+	return max(1, KeptScores(rows*queries*each, fused)/each)
+}
+
+// pieces is [part.attendAtOnce] that has no more scores in memory than those of most queries, to the keys that these
+// may see. Its gradient computes weights again: they take the square of the tokens in memory, and as much time to write
+// and to read as to compute. FlashAttention (Dao et al. 2022) does so tile by tile.
 type pieces struct {
 	part   *part
 	window int
 	limit  float64 // cap of the scores, 0 for none
 	most   int
-	dims   [][]int // of the next three
+	fused  bool // the device keeps no scores of a forward pass
 
 	q, k, v *Node // [R, K, G, T, E], scaled, and [R, K, S, E]
 }
 
-// attendInPieces builds the attention of scaled queries [R, K, G, T, E] to keys and values [R, K, S, E], whose gradient
-// is computed in pieces of most queries: [R, K, G, T, E].
-func (p *part) attendInPieces(q *Node, all KV, window int, limit float64, most int) *Node {
-	a := &pieces{part: p, window: window, limit: limit, most: most}
-	a.dims = [][]int{q.Shape().Dimensions, all.K.Shape().Dimensions, all.V.Shape().Dimensions}
-	return withGradient(flatten(q, all.K, all.V), func(x *Node) *Node {
-		in := unflatten(x, a.dims)
-		a.q, a.k, a.v = in[0], in[1], in[2]
-		return p.attendAtOnce(a.q, KV{K: a.k, V: a.v}, window, limit)
-	}, a.gradient)
+// build builds the attention of queries to keys and values: [R, K, G, T, E].
+func (a *pieces) build() *Node {
+	if !a.part.uncached {
+		return a.forward()
+	}
+	return withGradients([]*Node{a.q, a.k, a.v}, a.forward, a.gradient)
 }
 
-// gradient maps the gradient of the output, dy, to that of the flat queries, keys and values.
-func (a *pieces) gradient(dy *Node) *Node {
-	rows, queries := a.dims[0][0], a.dims[0][3]
+// rows are the spans of rows of the pieces, queries those of the queries of a row.
+func (a *pieces) rows() []span { return spans(a.q.Shape().Dim(0), max(1, a.most/a.q.Shape().Dim(3))) }
+func (a *pieces) queries() []span {
+	n := a.q.Shape().Dim(3)
+	parts := (n + a.most - 1) / a.most
+	return spans(n, (n+parts-1)/parts) // of about the same size
+}
+
+// forward is the forward pass.
+func (a *pieces) forward() *Node {
+	rows, queries := a.rows(), a.queries()
+	if a.fused || len(rows)*len(queries) == 1 {
+		return a.part.attendAtOnce(a.q, KV{K: a.k, V: a.v}, a.window, a.limit)
+	}
+	var list []*Node
+	for _, r := range rows {
+		var y []*Node
+		for _, q := range queries {
+			keys := a.part.keysSeen(q, a.k.Shape().Dim(2), a.window)
+			kv := KV{K: keys.keysOf(r.batchOf(a.k)), V: keys.keysOf(r.batchOf(a.v))}
+			y = append(y, a.part.within(r, q, keys).attendAtOnce(q.rowsOf(r.batchOf(a.q)), kv, a.window, a.limit))
+		}
+		list = append(list, Concatenate(y, 3))
+	}
+	return Concatenate(list, 0)
+}
+
+// gradient maps the gradient of the output, dy, to those of queries, keys and values.
+func (a *pieces) gradient(dy *Node) []*Node {
 	var dq, dk, dv []*Node
-	before := []*Node{dy}
-	for _, r := range spans(rows, max(1, a.most/queries)) {
+	n, before := a.k.Shape().Dim(2), []*Node{dy}
+	for _, r := range a.rows() {
 		var ofQueries []*Node
 		var ofKeys, ofValues *Node
-		for _, q := range spans(queries, min(a.most, queries)) {
-			keys := a.part.keysSeen(q, a.dims[1][2], a.window)
+		for _, q := range a.queries() {
+			keys := a.part.keysSeen(q, n, a.window)
 			ofPiece, k, v := a.piece(dy, r, q, keys, before)
 			ofQueries = append(ofQueries, ofPiece)
-			ofKeys = plus(ofKeys, keys.padded(k, a.dims[1][2]))
-			ofValues = plus(ofValues, keys.padded(v, a.dims[1][2]))
+			ofKeys, ofValues = plus(ofKeys, keys.padded(k, n)), plus(ofValues, keys.padded(v, n))
 			before = []*Node{ofPiece, ofKeys, ofValues}
 		}
 		dq, dk, dv = append(dq, Concatenate(ofQueries, 3)), append(dk, ofKeys), append(dv, ofValues)
 	}
-	return flatten(Concatenate(dq, 0), Concatenate(dk, 0), Concatenate(dv, 0))
+	return []*Node{Concatenate(dq, 0), Concatenate(dk, 0), Concatenate(dv, 0)}
 }
 
 // piece builds the gradients of some queries of some rows, and of the keys and values that these may see: after those
@@ -95,18 +122,26 @@ func (p *part) keysSeen(queries span, n, window int) span {
 	return span{max(0, queries.from-window+1), queries.to}
 }
 
-// within is the part of some rows, some queries of these, and some keys.
+// within is the part of some rows, some queries of these, and some keys: the same one for all layers, which share its
+// masks.
 func (p *part) within(rows, queries, keys span) *part {
-	of := func(x *Node) *Node { // [R or 1, T, S]
-		if x.Shape().Dim(0) > 1 {
-			x = rows.batchOf(x)
+	at := [3]span{rows, queries, keys}
+	if p.pieces[at] == nil {
+		of := func(x *Node) *Node { // [R or 1, T, S]
+			if x.Shape().Dim(0) > 1 {
+				x = rows.batchOf(x)
+			}
+			return Slice(x, AxisRange(), AxisRange(queries.from, queries.to), AxisRange(keys.from, keys.to))
 		}
-		return Slice(x, AxisRange(), AxisRange(queries.from, queries.to), AxisRange(keys.from, keys.to))
+		if p.pieces == nil {
+			p.pieces = map[[3]span]*part{}
+		}
+		p.pieces[at] = &part{
+			rows: rows.to - rows.from, length: queries.to - queries.from, key: of(p.key), query: of(p.query),
+			masks: map[int]*Node{},
+		}
 	}
-	return &part{
-		rows: rows.to - rows.from, length: queries.to - queries.from, key: of(p.key), query: of(p.query),
-		masks: map[int]*Node{},
-	}
+	return p.pieces[at]
 }
 
 // batchOf builds the rows of a span, of x [R, ...].

@@ -59,36 +59,8 @@ func (p *part) attendTiles(q *Node, all KV, window int, limit float64, size func
 	t := &tiles{part: p, window: window, limit: limit}
 	queries, keys := q.Shape().Dim(3), all.K.Shape().Dim(2)
 	t.queries, t.keys = spans(queries, size(queries)), spans(keys, size(keys))
-	dims := [][]int{q.Shape().Dimensions, all.K.Shape().Dimensions, all.V.Shape().Dimensions}
-	return withGradient(flatten(q, all.K, all.V), func(x *Node) *Node {
-		in := unflatten(x, dims)
-		t.q, t.k, t.v = in[0], in[1], in[2]
-		return t.build()
-	}, t.gradient)
-}
-
-// flatten joins nodes of any shapes into one of one axis: a custom gradient is that of one node.
-func flatten(list ...*Node) *Node {
-	flat := make([]*Node, len(list))
-	for i, x := range list {
-		flat[i] = Reshape(x, -1)
-	}
-	return Concatenate(flat, 0)
-}
-
-// unflatten undoes flatten.
-func unflatten(x *Node, dims [][]int) []*Node {
-	list := make([]*Node, len(dims))
-	from := 0
-	for i, d := range dims {
-		n := 1
-		for _, size := range d {
-			n *= size
-		}
-		list[i] = Reshape(Slice(x, AxisRange(from, from+n)), d...)
-		from += n
-	}
-	return list
+	t.q, t.k, t.v = q, all.K, all.V
+	return withGradients([]*Node{q, all.K, all.V}, t.build, t.gradient)
 }
 
 // rowsOf builds the tokens of a span, of x [R, K, G, T, E].
@@ -153,9 +125,9 @@ func (t *tiles) seen(q, k span) *Node {
 	return seen(tile(t.part.key), tile(t.part.query), t.window)
 }
 
-// gradient maps the gradient of the output, dy, to that of the flat queries, keys and values. With the weights p, those
+// gradient maps the gradient of the output, dy, to those of queries, keys and values. With the weights p, those
 // of the scores are p (dy vᵀ - sum(dy y)).
-func (t *tiles) gradient(dy *Node) *Node {
+func (t *tiles) gradient(dy *Node) []*Node {
 	dk, dv := make([]*Node, len(t.keys)), make([]*Node, len(t.keys))
 	var dq []*Node
 	for i, q := range t.queries {
@@ -179,7 +151,7 @@ func (t *tiles) gradient(dy *Node) *Node {
 		}
 		dq = append(dq, here)
 	}
-	return flatten(Concatenate(dq, 3), t.join(dk), t.join(dv))
+	return []*Node{Concatenate(dq, 3), t.join(dk), t.join(dv)}
 }
 
 // join builds the gradient of keys or values [R, K, S, E] of its tiles; that of a tile which no query meets is zero.

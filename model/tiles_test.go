@@ -59,14 +59,22 @@ func TestTiles_LikeAtOnce(t *testing.T) {
 			tiles := run(func(p *part, q *Node, kv KV) *Node {
 				return p.attendTiles(q, kv, c.window, c.limit, func(int) int { return c.size })
 			})
-			pieces := run(func(p *part, q *Node, kv KV) *Node {
-				return p.attendInPieces(q, kv, c.window, c.limit, c.size)
-			})
 			for i, what := range []string{"output", "queries", "keys", "values"} {
 				require.Less(t, relative(want[i], tiles[i]), 2e-6, "%s in tiles, seed %d", what, seed)
-				require.Less(t, relative(want[i], pieces[i]), 2e-6, "%s in pieces, seed %d", what, seed)
 			}
-			require.Equal(t, want[0], pieces[0])
+			for _, fused := range []bool{true, false} {
+				got := run(func(p *part, q *Node, kv KV) *Node {
+					p.uncached = true
+					a := &pieces{p, c.window, c.limit, c.size, fused, q, kv.K, kv.V}
+					return a.build()
+				})
+				for i, what := range []string{"output", "queries", "keys", "values"} {
+					require.Less(t, relative(want[i], got[i]), 2e-6, "%s in pieces, fused: %v, seed %d", what, fused, seed)
+				}
+				if fused {
+					graphtest.SameBits(t, want[0], got[0], "output")
+				}
+			}
 		})
 	}
 }

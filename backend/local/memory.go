@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -74,7 +73,7 @@ type memory struct {
 // newMemory returns the memory of a device, by its name in Options.
 func newMemory(device string, few bool) *memory {
 	profile := graphx.NamedProfile(cmp.Or(device, cpu.Name))
-	m := &memory{fused: profile.FusedAttention, few: few, workers: runtime.GOMAXPROCS(0)}
+	m := &memory{fused: profile.FusedAttention, few: few, workers: profile.RunsAtOnce()}
 	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
 	if profile.UnknownMemory {
 		m.free = func() (int64, bool) { return 0, false }
@@ -225,7 +224,7 @@ func (s *sizing) demand(p plan) demand {
 	sampling := engine.EstimateMemory(opts, s.fused)
 	sizes := s.training
 	sizes.Recompute = p.recompute
-	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength))
+	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength), s.fused)
 	n := s.shares()
 	return demand{
 		weights: s.weights, cache: n * sampling.Cache, work: n * sampling.Work,
@@ -296,7 +295,7 @@ func (m *memory) checkAdapter(c *model.Config, params float64) error {
 	if known {
 		most = usable * float64(free)
 	}
-	if takes, _, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext); takes > most {
+	if takes, _, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext, m.fused); takes > most {
 		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
 			params, gigabytes(takes), gigabytes(most))
 	}

@@ -12,7 +12,7 @@ import "github.com/goart-dev/art/model"
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
-// The gradient of attention has kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them;
+// fused says that the device fuses attention. The gradient of attention has kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them;
 // three where scores are soft-capped. A mask takes a byte for each query and key. With layers that are computed again,
 // one layer has what the gradient needs, and the others n·H each:
 //
@@ -20,21 +20,23 @@ import "github.com/goart-dev/art/model"
 //
 // DoRA, which is not counted here, keeps the outputs of layers before they are scaled: 2H + 3QE + 2I for each token and
 // layer.
-func EstimateMemory(c *model.Config, params float64, s Sizes, length int) (adapter, work, programs float64) {
+func EstimateMemory(
+	c *model.Config, params float64, s Sizes, length int, fused bool,
+) (adapter, work, programs float64) {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
-	work = estimate{config: c, params: params, shares: true}.work(s, length)
+	work = estimate{config: c, params: params, shares: true, fused: fused}.work(s, length)
 	return adapterCopies * 4 * params, work, float64(programBytes(c))
 }
 
 // EstimateFull is [EstimateMemory] of a training of all weights: copies, work and programs together.
-func EstimateFull(c *model.Config, s Sizes, length int) float64 {
+func EstimateFull(c *model.Config, s Sizes, length int, fused bool) float64 {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
 	n := numParams(c)
-	work := estimate{config: c, params: n, shares: true, head: true}.work(s, length)
+	work := estimate{config: c, params: n, shares: true, head: true, fused: fused}.work(s, length)
 	return fullCopies*4*n + work + float64(programBytes(c))
 }
 
@@ -43,9 +45,13 @@ type estimate struct {
 	config *model.Config
 	params float64
 	shares bool // what sequences have in common is computed once
-	head   bool // the head is trained or has an adapter: each trained token has its logits and two lists like them
+	head   bool // the head is trained or has an adapter: each trained token has its logits, and lists like them
+	fused  bool // the device fuses attention
 	dora   bool // the adapter has magnitudes
 }
+
+// headLists are the logits of each trained token and lists like them, for the logprob and the entropy.
+const headLists = 6
 
 // work is that of the micro-batches that are computed at once.
 func (e estimate) work(s Sizes, length int) float64 {
@@ -71,14 +77,14 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 		lists++
 	}
 	keys := padLength(length)
-	scores := lists*float64(model.KeptScores(n*keys*c.NumHeads)) + masks*float64(n)*float64(keys)
+	scores := lists*float64(model.KeptScores(n*keys*c.NumHeads, e.fused)) + masks*float64(n)*float64(keys)
 	each := l * token
 	if s.Recompute {
 		each = l*float64(c.HiddenSize) + 1.15*token
 	}
 	logits := 512.0
 	if e.head {
-		logits += 3 * float64(n)
+		logits += headLists * float64(n)
 	}
 	return 4 * (float64(n)*each + scores + logits*float64(c.VocabSize) + e.params)
 }

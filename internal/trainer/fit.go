@@ -2,8 +2,8 @@ package trainer
 
 import (
 	"iter"
-	"runtime"
 
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -34,7 +34,7 @@ func (s Sizes) shared(length int) int {
 func (o Options) sizes(c *model.Config) Sizes {
 	s := Sizes{Workers: o.Workers, MicroTokens: o.MicroTokens, Recompute: o.Recompute, Narrow: o.Narrow}
 	if s.Workers <= 0 {
-		s.Workers = runtime.GOMAXPROCS(0)
+		s.Workers = graphx.ProfileOf(o.Device).RunsAtOnce()
 	}
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
@@ -75,7 +75,10 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 
 // estimate is that of the target.
 func (t *Trainer) estimate() estimate {
-	return estimate{t.target.config, t.target.numParams, t.shares(), t.target.head, t.target.dora != nil}
+	return estimate{
+		config: t.target.config, params: t.target.numParams, shares: t.shares(), head: t.target.head,
+		fused: graphx.ProfileOf(t.opts.Device).FusedAttention, dora: t.target.dora != nil,
+	}
 }
 
 // recomputes reports whether layers of a micro-batch, one of all, are computed again for their gradient. Sizes are

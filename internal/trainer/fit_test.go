@@ -68,7 +68,7 @@ func TestFit_Narrow(t *testing.T) {
 	c := smallQwen()
 	layout, err := lora.New(lora.Config{}, linears(c), 0)
 	require.NoError(t, err)
-	tr := New(AdapterTarget(c, params(c), layout), Options{Workers: 1, Recompute: true})
+	tr := New(AdapterTarget(c, params(c), layout), Options{Device: graphtest.CPU(t), Workers: 1, Recompute: true})
 	wide, ok := tr.Fit(8192, 1e12)
 	require.True(t, ok)
 	want := tr.Sizes()
@@ -100,7 +100,7 @@ func TestEstimate_BoundsRecomputed(t *testing.T) {
 			opts := Options{Device: graphtest.CPU(t), Workers: 2, Recompute: true}
 			planned, err := Plan(c, layout, length, opts)
 			require.NoError(t, err)
-			work := estimate{c, float64(layout.NumParams()), true, false, false}.work(opts.sizes(c), length)
+			work := estimate{c, float64(layout.NumParams()), true, false, true, false}.work(opts.sizes(c), length)
 			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
 			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
 				float64(planned.Work)/1e6)
@@ -115,7 +115,7 @@ func TestFit_LongSequence(t *testing.T) {
 	layout, err := lora.New(lora.Config{}, linears(c), 0)
 	require.NoError(t, err)
 	const weights, process = 1.12 * (1 << 30), 134e6
-	tr := New(AdapterTarget(c, params(c), layout), Options{Workers: 2})
+	tr := New(AdapterTarget(c, params(c), layout), Options{Device: graphtest.CPU(t), Workers: 2})
 	takes, ok := tr.Fit(8192, 12*(1<<30)-weights-process)
 	require.True(t, ok, "%.1f GiB", takes/(1<<30))
 	require.True(t, tr.Sizes().Recompute)

@@ -1,11 +1,16 @@
 package trainer
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -44,7 +49,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 				opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, Recompute: s.Recompute}
 				planned, err := Plan(c, layout, length, opts)
 				require.NoError(t, err)
-				adapter, work, programs := EstimateMemory(c, float64(layout.NumParams()), s, length)
+				adapter, work, programs := EstimateMemory(c, float64(layout.NumParams()), s, length, true)
 				require.Equal(t, float64(planned.Adapter), adapter)
 				require.Equal(t, float64(planned.Programs), programs)
 				require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d %+v", name, length, s)
@@ -53,6 +58,30 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlan_Entropy: a loss with an entropy bonus takes no more than others, though the entropy of a token has
+// all logprobs.
+func TestPlan_Entropy(t *testing.T) {
+	c := smallQwen()
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	opts := Options{Device: graphtest.CPU(t), Workers: 1}
+	tr := New(AdapterTarget(c, params(c), layout), opts)
+	loss := grpo.Penalized{Loss: grpo.PolicyLoss{}, Entropy: 0.01}
+	require.True(t, loss.Spec().Entropy)
+	_, in := c.Outline()
+	for _, p := range layout.Params() {
+		in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
+	}
+	rows := fullLayout(256, tr.Sizes().MicroTokens)
+	work := func(l grpo.Loss) float64 {
+		bytes, err := graphx.WorkOfGraph(opts.Device, tr.lossGraph(l, true, false).build, slices.Concat(in, rows.Shapes()))
+		require.NoError(t, err)
+		return float64(bytes)
+	}
+	plain := work(grpo.PolicyLoss{})
+	require.Less(t, work(loss)-plain, 0.05*float64(rows.Tokens()*c.VocabSize*4))
 }
 
 // TestPlan_GrowsAsTokens: what a sequence takes grows as its tokens do, though its attention scores are their square.
@@ -80,7 +109,7 @@ func TestEstimate_BoundsFullPlan(t *testing.T) {
 		planned, err := PlanFull(c, 256, opts)
 		require.NoError(t, err)
 		require.Equal(t, fullCopies*4*numParams(c), float64(planned.Adapter))
-		takes := EstimateFull(c, s, 256)
+		takes := EstimateFull(c, s, 256, true)
 		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work+planned.Programs), "%+v", s)
 		work := takes - float64(planned.Adapter+planned.Programs)
 		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, work/float64(planned.Work), float64(planned.Work)/1e6)

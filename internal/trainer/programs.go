@@ -32,7 +32,7 @@ func NewPrograms(device compute.Backend, c *model.Config) *graphx.Programs {
 // programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
 // constants.
 func programBytes(c *model.Config) int64 {
-	const layer, other = 512 << 10, 1 << 20
+	const layer, other = 768 << 10, 1 << 20
 	return min(keptPrograms*(int64(c.NumLayers)*layer+other), mostProgramBytes)
 }
 
@@ -73,8 +73,8 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 		logprobs := forward.TokenLogProbs(hidden, read.Target)
 		inputs := grpo.LossInputsOf(others, logprobs)
 		if l.Spec().Entropy {
-			all := forward.LogProbs(hidden) // [N, V]
-			inputs.Entropy = Neg(ReduceSum(Mul(Exp(all), all), -1))
+			// Behind the logprobs: their logits are not kept for it.
+			inputs.Entropy = forward.TokenEntropy(SchedulingBarrier(hidden, logprobs))
 		}
 		loss, metrics := grpo.BuildLoss(l, inputs)
 		out := []*Node{loss, metrics, logprobs}

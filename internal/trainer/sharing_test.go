@@ -35,7 +35,7 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := slices.Concat(randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)),
 			randomTree(rng, 1+rng.IntN(12), 1000, 3+rng.IntN(100)))
-		tr := New(smallTarget, Options{MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
+		tr := New(smallTarget, Options{Device: graphtest.CPU(t), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
 		most := rng.IntN(10)
 		micro, err := tr.microBatches(batch, most)
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 func TestShared_Group(t *testing.T) {
 	batch := group(rand.New(rand.NewPCG(seed, 1)), 8, 384, 128, 1000)
 	for few, tokens := range map[bool]int{false: 384 + 8*128, true: 512 + 8*128} {
-		micro, err := New(smallTarget, Options{FewShapes: few}).microBatches(batch, 0)
+		micro, err := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: few}).microBatches(batch, 0)
 		require.NoError(t, err)
 		require.Len(t, micro, 1)
 		require.Equal(t, tokens, micro[0].Layout.Tokens())
@@ -85,7 +85,7 @@ func TestShared_FewShapes(t *testing.T) {
 			s.IDs, s.Logprobs, s.Trained = s.IDs[:end], s.Logprobs[:end], s.Trained[:end]
 		}
 		for _, alone := range []bool{false, true} {
-			micro, err := New(smallTarget, Options{FewShapes: true, Alone: alone}).microBatches(batch, 0)
+			micro, err := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, Alone: alone}).microBatches(batch, 0)
 			require.NoError(t, err)
 			for _, m := range micro {
 				computed[alone] += m.Layout.Tokens()
@@ -104,7 +104,7 @@ func TestShared_FewShapes(t *testing.T) {
 // TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at
 // most twice the tokens of its longest sequence.
 func TestShared_LongPrompt(t *testing.T) {
-	tr := New(smallTarget, Options{MicroTokens: 256})
+	tr := New(smallTarget, Options{Device: graphtest.CPU(t), MicroTokens: 256})
 	tokens := func(batch []grpo.Sequence) (n int) {
 		micro, err := tr.microBatches(batch, 0)
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestShared_Turns(t *testing.T) {
 		}
 		batch = append(batch, s)
 	}
-	micro, err := New(smallTarget, Options{}).microBatches(batch, 0)
+	micro, err := New(smallTarget, Options{Device: graphtest.CPU(t)}).microBatches(batch, 0)
 	require.NoError(t, err)
 	require.Len(t, micro, 1)
 	require.LessOrEqual(t, micro[0].Layout.Tokens(), 880)
