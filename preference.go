@@ -51,7 +51,8 @@ func (p Preference) check(found *problems, i int) {
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [DPOTrainer], and [ErrInvalid]
 // listing every problem of cfg, or of the pairs: each needs two trajectories without additional histories, with the
-// same tools and a common prompt, after which both have an assistant message.
+// same tools and a common prompt, after which both have an assistant message. Updates that are not finite are skipped,
+// as by [Model.Train]: the group of a [Skip] is the pair, trajectory 0 of it the chosen one, 1 the rejected one.
 func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig) (*TrainResult, error) {
 	trainer, err := capability[DPOTrainer](m, "train dpo", "art.DPOTrainer, such as backend/local")
 	if err != nil {

@@ -19,6 +19,10 @@ import (
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, [ErrInvalid] listing every problem of
 // cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so, without calling the backend. Groups that cannot be
 // trained on are no error: they are listed in [TrainResult].Skipped, and the step is made even when all of them are.
+//
+// Nor is an update whose loss or gradient is NaN or infinite: backend/local skips it as a whole and warns, the metric
+// data/updates_skipped counts it, and the trajectories that it is skipped because of are listed with [SkipNotFinite].
+// When all updates are skipped, the step has the weights of the one before.
 func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
 	if err := m.readyToTrain("train", cfg); err != nil {
 		return nil, err
@@ -61,7 +65,7 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 // may be nil: defaults.
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid]
-// for no trajectories or a bad cfg.
+// for no trajectories or a bad cfg. Updates that are not finite are skipped, as by [Model.Train].
 func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
 	trainer, err := capability[SFTTrainer](m, "train sft", "art.SFTTrainer, such as backend/local")
 	if err != nil {
@@ -206,7 +210,9 @@ const (
 	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
 	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
 	SkipStale         SkipReason = "stale"          // older than PipelineOptions.MaxStaleness
-	SkipNotFinite     SkipReason = "not_finite"     // its loss or gradient was NaN or infinite: the update was skipped
+	// SkipNotFinite is the reason for trajectories because of which an update was skipped: those whose loss or gradient is
+	// NaN or infinite, or all of the update when only the sum of their gradients overflows.
+	SkipNotFinite SkipReason = "not_finite"
 )
 
 // collapse counts consecutive trainings without differing rewards in any group.

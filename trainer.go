@@ -93,7 +93,8 @@ type ForwardResult struct {
 	Logprobs [][]float32
 	// Metrics are further ones that the backend measures, by the names in its documentation. May be nil.
 	Metrics map[string]float64
-	// NotFinite lists the data whose loss or gradient is NaN or infinite. The next OptimStep is then skipped.
+	// NotFinite lists the data whose loss or gradient is NaN or infinite: all data, when those of each alone are finite
+	// and only the sum overflows. The next OptimStep is then skipped.
 	NotFinite []int
 }
 
@@ -114,8 +115,8 @@ func DefaultAdamW() AdamW { return AdamW{LearningRate: 1e-4, Beta1: 0.9, Beta2: 
 type OptimResult struct {
 	// GradNorm is the global norm of the gradient, before clipping. Not finite when Skipped.
 	GradNorm float64
-	// Skipped says that the gradient was not finite: weights and moments are what they were, and the gradients are
-	// dropped.
+	// Skipped says that the gradient or its loss was not finite: weights and moments are what they were, and the gradients
+	// are dropped.
 	Skipped bool
 	// Updates is how many the training state has seen since its optimizer was new, this one included.
 	Updates int
@@ -326,7 +327,7 @@ func (m *Model) ForwardBackwardCustom(
 }
 
 // OptimStep updates the weights of the training state with the gradients that were added up, and drops these. A
-// gradient that is not finite skips the update and is no error: see [OptimResult].
+// gradient or a loss that is not finite skips the update and is no error: see [OptimResult].
 func (m *Model) OptimStep(ctx context.Context, adamw AdamW) (*OptimResult, error) {
 	const op = "optim step"
 	t, err := m.trainer(op)

@@ -338,7 +338,7 @@ func skipText(reason string) string {
 		art.SkipNoSamples: "the model has sampled nothing", art.SkipTooLong: "longer than the context",
 		art.SkipBadSample: "its sample is inconsistent", art.SkipZeroAdvantage: "its reward equals the baseline",
 		art.SkipTruncated: "all replies hit the limit of tokens", art.SkipNotBinary: "rewards are not 0 and 1",
-		art.SkipSmallGroup: "fewer trajectories than K",
+		art.SkipSmallGroup: "fewer trajectories than K", art.SkipNotFinite: "its loss or gradient is not a finite number",
 	}[art.SkipReason(reason)]
 	return cmp.Or(text, reason)
 }

@@ -16,7 +16,7 @@ import (
 
 // TrainDPO makes the next step by direct preference optimization of the adapter, [grpo.PreferenceLoss]. The loss is of
 // all that the assistant says after the common prompt, end-of-turn tokens included. The logprobs of the reference are
-// computed once, before the first optimizer step.
+// computed once, before the first optimizer step. Updates that are not finite are skipped, as by [Backend.Train].
 func (b *Backend) TrainDPO(
 	ctx context.Context, m *art.Model, pairs []art.Preference, cfg *art.DPOConfig,
 ) (*art.TrainResult, error) {
@@ -36,7 +36,7 @@ func (b *Backend) TrainDPO(
 		return nil, err
 	}
 	start, step := time.Now(), e.serving.Load().step+1
-	state, metrics, err := b.learnPreferences(ctx, m, e, batch.Sequences, cfg)
+	state, metrics, err := b.learnPreferences(ctx, m, e, batch, cfg)
 	if err != nil {
 		return nil, trainError(ctx, "train dpo", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
@@ -56,10 +56,11 @@ func (b *Backend) TrainDPO(
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped}, nil
 }
 
-// learnPreferences trains on pairs, and measures what it changed.
+// learnPreferences trains on pairs, notes those of skipped updates, and measures what it changed.
 func (b *Backend) learnPreferences(
-	ctx context.Context, m *art.Model, e *entry, pairs []grpo.Sequence, cfg *art.DPOConfig,
+	ctx context.Context, m *art.Model, e *entry, batch *trainset.Set, cfg *art.DPOConfig,
 ) (*trainer.State, map[string]float64, error) {
+	pairs := batch.Sequences
 	run, step := dpoRun(cfg, len(pairs)/2), e.serving.Load().step+1
 	bar := b.progress(m, fmt.Sprintf("dpo %s step %d", m.Name(), step), run.Epochs*run.MiniBatches)
 	defer bar.finish()
@@ -68,6 +69,7 @@ func (b *Backend) learnPreferences(
 	if err != nil {
 		return nil, nil, err
 	}
+	b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
 	after, err := e.learner(b).Logprobs(ctx, state, pairs, 0)
 	if err != nil {

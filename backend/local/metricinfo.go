@@ -48,8 +48,8 @@ var trainerMetrics = []art.MetricInfo{
 			"the one being trained; negative for samples of a later step", Unit: "steps", Healthy: "below 3"},
 	{Name: "offpolicy/policy_age_max_steps", Formula: "the maximum of the same", Unit: "steps"},
 	{Name: "data/updates", Formula: "optimizer steps", Sum: true},
-	{Name: "data/updates_skipped", Formula: "optimizer steps left out because their gradient is not finite", Healthy: "0",
-		Sum: true},
+	{Name: "data/updates_skipped", Formula: "optimizer steps left out because their loss or gradient is not finite",
+		Healthy: "0", Sum: true},
 	{Name: "data/tokens_computed", Formula: "tokens that gradients were computed of, padding and epochs included",
 		Unit: "tokens", Sum: true},
 }

@@ -14,13 +14,16 @@ import (
 	"github.com/goart-dev/art/internal/trainset"
 )
 
-// reportMetrics are the metrics of the loss and of the trainer.
+// reportMetrics are the metrics of the loss and of the trainer. Those of the loss are of updates that were not skipped,
+// and left out when all were.
 func reportMetrics(r trainer.Report) map[string]float64 {
-	metrics := maps.Clone(r.Metrics)
+	metrics := map[string]float64{}
+	if maps.Copy(metrics, r.Metrics); r.Updates > 0 {
+		metrics["loss/grad_norm"] = r.Norm
+	}
 	addDifference(metrics, "train/logprob_gap", r.Gap)
 	addDifference(metrics, "offpolicy/logprob_diff", r.OffPolicy)
 	addDifference(metrics, "train/logprob_change", r.Change)
-	metrics["loss/grad_norm"] = r.Norm
 	metrics["data/updates"] = float64(r.Updates)
 	metrics["data/updates_skipped"] = float64(r.Skipped)
 	metrics["data/tokens_computed"] = float64(r.Computed)

@@ -34,8 +34,25 @@ func (u *policyUpdate) addLogprobs(
 	if err != nil || !cfg.KL.Advantage {
 		return seqs, err
 	}
-	seqs, metrics["loss/kl_ref"], err = credit.ShapeByKL(seqs, cfg.KL.Coef, credit.Estimator(cfg.KL.Estimator))
+	metrics["loss/kl_ref"], err = shapeByKL(seqs, cfg.KL)
 	return seqs, err
+}
+
+// shapeByKL shapes the advantages of sequences in place, see [credit.ShapeByKL]. It leaves out those with logprobs that
+// are not finite, whose update the trainer skips.
+func shapeByKL(seqs []grpo.Sequence, kl art.KL) (mean float64, err error) {
+	var whole []grpo.Sequence
+	var from []int
+	for i := range seqs {
+		if seqs[i].Validate() == nil {
+			whole, from = append(whole, seqs[i]), append(from, i)
+		}
+	}
+	shaped, mean, err := credit.ShapeByKL(whole, kl.Coef, credit.Estimator(kl.Estimator))
+	for i := range shaped {
+		seqs[from[i]] = shaped[i]
+	}
+	return mean, err
 }
 
 // score computes the logprobs of sequences under a state, and hands them to set.

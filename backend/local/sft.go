@@ -16,7 +16,8 @@ import (
 )
 
 // TrainSFT makes the next step by supervised training of the adapter: the mean negative log-likelihood of what the
-// assistant says in the chosen turns, end-of-turn tokens included.
+// assistant says in the chosen turns, end-of-turn tokens included. Updates that are not finite are skipped, as by
+// [Backend.Train].
 func (b *Backend) TrainSFT(
 	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, cfg *art.SFTConfig,
 ) (*art.TrainResult, error) {
@@ -49,6 +50,7 @@ func (b *Backend) TrainSFT(
 	if err != nil {
 		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
 	}
+	b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
 	groups := runs.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	metrics := batch.Metrics(groups)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 	"github.com/goart-dev/art/internal/trainset"
 )
 
-// Train makes the next step. If nothing in the groups can be trained on, it commits a step with the unchanged adapter,
-// so that a loop over steps continues; the result lists what was skipped. When the device fails, the error is
+// Train makes the next step. If nothing in the groups can be trained on, or every update is skipped because its loss or
+// gradient is not finite, it commits a step with the unchanged adapter, so that a loop over steps continues; the result
+// lists what was skipped. When the device fails, the error is
 // [art.ErrDevice], and the model and its run stay at the step before.
 func (b *Backend) Train(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig,
@@ -36,8 +38,9 @@ func (b *Backend) Train(
 			return nil, err
 		}
 	}
-	metrics := batch.Metrics(groups)
-	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(batch.Groups)
+	metrics := map[string]float64{
+		"data/groups": float64(len(groups)), "data/groups_trainable": float64(batch.Groups),
+	}
 	step := current + 1
 	start := time.Now()
 	state := e.state
@@ -54,9 +57,10 @@ func (b *Backend) Train(
 			return nil, err
 		}
 		state, ratios = next, report.Ratios
-		batch.SkipNotFinite(report.NotFinite, metrics)
+		b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
+	maps.Copy(metrics, batch.Metrics(groups))
 	b.addMemory(metrics)
 	e.addTimes(metrics, groups, start)
 	if err := e.addSums(metrics); err != nil {

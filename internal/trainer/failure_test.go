@@ -14,71 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 )
-
-// TestTrain_NotFinite: an update whose gradient is not finite is left out, bit for bit as if it had not been.
-func TestTrain_NotFinite(t *testing.T) {
-	for _, s := range both(t) {
-		t.Run(s.name, func(t *testing.T) {
-			batch := s.scored(t, randomBatch(rand.New(rand.NewPCG(seed, 30)), 2, 64, 30), func() float32 { return 0 })
-			run := plainRun()
-			run.Loss, run.MiniBatches = grpo.PolicyLoss{}, 2
-			bad := []grpo.Sequence{batch[0], batch[1]}
-			bad[1].Advantage = 1e30 // its square is beyond float32
-			for i := range s.state.M {
-				s.state.M[i][0], s.state.V[i][0] = 0.5, 0.25
-			}
-			tr := s.trainer(t, Options{})
-			want, wantReport, err := tr.Train(context.Background(), s.state, batch[:1], run)
-			require.NoError(t, err)
-			first := map[bool]bool{}
-			for order := range uint64(4) { // the bad one first, and last
-				run.Seed = order
-				first[credit.Split(units(bad, nil), 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
-				got, report, err := tr.Train(context.Background(), s.state, bad, run)
-				require.NoError(t, err)
-				require.Equal(t, 1, report.Skipped)
-				require.Equal(t, 1, report.Updates)
-				require.Equal(t, []int{1}, report.NotFinite, "the trajectory is named")
-				require.False(t, math.IsInf(report.Norm, 0) || math.IsNaN(report.Norm))
-				sameState(t, want, got)
-				require.Equal(t, wantReport.Metrics, report.Metrics)
-				require.Equal(t, wantReport.Norm, report.Norm)
-			}
-			require.Len(t, first, 2, "both orders")
-		})
-	}
-}
-
-// TestTrain_NothingFinite: no update is possible, so there is no new state, and the old one has not changed.
-func TestTrain_NothingFinite(t *testing.T) {
-	for name, spoil := range map[string]func(s *State, batch []grpo.Sequence){
-		"nan in the weights": func(s *State, _ []grpo.Sequence) { s.Params[3][0] = float32(math.NaN()) },
-		"inf in the weights": func(s *State, _ []grpo.Sequence) { s.Params[3][0] = float32(math.Inf(1)) },
-		"advantage":          func(_ *State, batch []grpo.Sequence) { batch[0].Advantage, batch[1].Advantage = 1e30, 1e30 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, s := range both(t) {
-				batch := randomBatch(rand.New(rand.NewPCG(seed, 31)), 2, 64, 30)
-				run := plainRun()
-				run.Loss, run.MiniBatches, run.Epochs = grpo.PolicyLoss{}, 2, 2
-				skipped := 0
-				run.Progress = func(_ int, soFar Report) { skipped = soFar.Skipped }
-				spoil(s.state, batch)
-				before := copyOf(s.state)
-				got, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
-				require.ErrorIs(t, err, ErrNotFinite, s.name)
-				require.Nil(t, got)
-				require.Nil(t, report)
-				require.Equal(t, 4, skipped)
-				sameState(t, before, s.state)
-			}
-		})
-	}
-}
 
 func TestTrain_Refuses(t *testing.T) {
 	s := both(t)[1]

@@ -8,24 +8,40 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// linearize prepares the sequences of one optimizer step for a [grpo.BatchLoss], and returns its value. It costs a
-// forward pass. With other losses there is nothing to do.
-func (t *training) linearize(ctx context.Context, part []grpo.Sequence) ([]grpo.Sequence, float64, error) {
+// linearize prepares the sequences of one optimizer step for a [grpo.BatchLoss], and returns its value, and those
+// because of which it is not finite. It costs a forward pass. With other losses there is nothing to do.
+func (t *training) linearize(
+	ctx context.Context, part []grpo.Sequence,
+) (linear []grpo.Sequence, value float64, spoilt []int, err error) {
 	loss, ok := t.run.Loss.(grpo.BatchLoss)
 	if !ok {
-		return part, 0, nil
+		return part, 0, nil, nil
 	}
 	logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
-	linear, value := loss.Linearize(part, logprobs)
-	for i := range linear {
-		if a := linear[i].Advantage; !finite(a) {
-			return nil, 0, fmt.Errorf("%w: the loss of a batch has the derivative %v", ErrDiverged, a)
-		}
+	linear, value = loss.Linearize(part, logprobs)
+	return linear, value, spoiling(linear, value, logprobs), nil
+}
+
+// spoiling returns the sequences because of which the value of a linearised loss or a derivative is not finite: those
+// with such a logprob, or else those with such a derivative, or else all. There are none when both are finite.
+func spoiling(linear []grpo.Sequence, value float64, logprobs [][]float32) []int {
+	steep := slices.DeleteFunc(indices(len(linear)), func(i int) bool { return finite(linear[i].Advantage) })
+	if len(steep) == 0 && finite(value) {
+		return nil
 	}
-	return linear, value, nil
+	unlikely := slices.DeleteFunc(indices(len(linear)), func(i int) bool {
+		return allFinite(trainedOf(&linear[i], logprobs[i]))
+	})
+	switch {
+	case len(unlikely) > 0:
+		return unlikely
+	case len(steep) > 0:
+		return steep
+	}
+	return indices(len(linear))
 }
 
 // measured returns the metrics of totals, and the value of a [grpo.BatchLoss].

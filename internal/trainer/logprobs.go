@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -33,7 +34,7 @@ func (t *Trainer) Logprobs(
 func (t *Trainer) logprobs(
 	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, limit int,
 ) ([][]float32, error) {
-	micro, err := t.microBatches(batch, limit)
+	micro, err := t.microBatches(bare(batch), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,15 @@ func (t *Trainer) logprobs(
 	return all, t.score(ctx, params, micro, func(i int, out *tensors.Tensor) error {
 		return micro[i].spread(batch, out, all)
 	})
+}
+
+// bare returns sequences without logprobs of other policies: those that are not finite are no reason to compute none.
+func bare(batch []grpo.Sequence) []grpo.Sequence {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		batch[i].Old, batch[i].Reference = nil, nil
+	}
+	return batch
 }
 
 // perToken returns a list of zeros for each sequence, per token.

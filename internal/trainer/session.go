@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/machine"
@@ -20,6 +21,7 @@ type Session struct {
 	shapes  *State       // names and shapes
 	on      *deviceState // nil when lost
 	grads   gradients    // nil when there are none
+	spoilt  bool         // a loss whose gradient is among them is not finite, or the gradient
 }
 
 // Pass is the result of a forward pass.
@@ -32,7 +34,9 @@ type Pass struct {
 	Recomputed int
 	// NotFinite lists the sequences whose loss or gradient is NaN or infinite.
 	NotFinite []int
-	totals    *grpo.Totals
+	// Overflowed reports that NotFinite is all sequences, because only the sum of what each has alone is not finite.
+	Overflowed bool
+	totals     *grpo.Totals
 }
 
 // Start copies a state to the device. The state is left as it is. Free releases the memory.
@@ -50,7 +54,7 @@ func (s *Session) Free() {
 		s.on.free()
 	}
 	s.grads.free()
-	s.on, s.grads = nil, nil
+	s.on, s.grads, s.spoilt = nil, nil, false
 }
 
 // State copies the state to the host, without gradients.
@@ -103,7 +107,11 @@ func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lo
 			fresh.grads.free()
 			return nil, err
 		}
+		if result.Overflowed = len(result.NotFinite) == 0; result.Overflowed {
+			result.NotFinite = indices(len(batch))
+		}
 	}
+	s.spoilt = s.spoilt || !ok
 	if s.grads, err = s.trainer.sum(s.grads, fresh.grads); err != nil {
 		s.Free()
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
@@ -139,13 +147,17 @@ func (s *Session) culprits(ctx context.Context, batch []grpo.Sequence, call loss
 }
 
 // Update makes one update with the gradients that were added up, and drops them. It returns the norm of the gradient,
-// and false when that is not finite: the state is then unchanged.
+// and false when that is not finite, or a loss was not: the state is then unchanged, and the norm NaN or infinite.
 func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, err error) {
 	if s.on == nil {
 		return 0, false, ErrLost
 	}
 	if err := cfg.Validate(); err != nil {
 		return 0, false, err
+	}
+	if s.spoilt { // a loss can be infinite though its gradient is not
+		s.drop()
+		return math.NaN(), false, nil
 	}
 	if s.grads == nil {
 		if s.grads, err = s.zeros(); err != nil {
@@ -156,10 +168,15 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 		s.Free()
 		return 0, false, fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	s.grads.free()
-	s.grads = nil
-	machine.ReturnMemory()
+	s.drop()
 	return norm, ok, nil
+}
+
+// drop frees the gradients.
+func (s *Session) drop() {
+	s.grads.free()
+	s.grads, s.spoilt = nil, false
+	machine.ReturnMemory()
 }
 
 // Updates is the number of updates that the optimizer has seen.

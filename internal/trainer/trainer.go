@@ -19,9 +19,6 @@ import (
 	"github.com/goart-dev/art/lora"
 )
 
-// ErrNotFinite is wrapped by the error of a run in which no update had a finite gradient.
-var ErrNotFinite = errors.New("trainer: no update had a finite gradient")
-
 // ErrDiverged is wrapped by the error of a run that ended with parameters, moments or logprobs that are not finite, or
 // with equal logits for all tokens.
 var ErrDiverged = errors.New("trainer: the run diverged")
@@ -103,14 +100,17 @@ type Run struct {
 
 // Report says what a run did.
 type Report struct {
-	Metrics map[string]float64 // those of the loss, over all updates
-	First   map[string]float64 // the same of the first update
+	Metrics map[string]float64 // those of the loss, over all updates that were not skipped; nil before the first
+	First   map[string]float64 // the same of the first one
 	Norm    float64            // mean gradient norm before clipping, over updates with a finite one
 	Updates int
-	Skipped int // updates skipped because their gradient was not finite
+	Skipped int // updates skipped because their loss or gradient was not finite
 	// NotFinite lists the trajectories of sequences whose loss or gradient was not finite.
 	NotFinite []int
-	Computed  int // tokens that gradients were computed of, padding included
+	// Overflowed lists the trajectories of updates that were skipped though each of their sequences alone has a finite
+	// loss and gradient: only the sum has not.
+	Overflowed []int
+	Computed   int // tokens that gradients were computed of, padding included
 	// Recomputed are those of them whose layers were computed again for the gradient.
 	Recomputed int
 
@@ -125,7 +125,8 @@ type Report struct {
 }
 
 // Train runs over the batch and returns the new state; the old one is left as it is. Sequences are normalised already.
-// A run after which the model computes no finite numbers is an [ErrDiverged].
+// An update whose loss or gradient is not finite is skipped as a whole. When all are, the state returned is the old one
+// itself. A run after which the model computes no finite numbers is an [ErrDiverged].
 func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence, run Run) (*State, *Report, error) {
 	if err := t.check(batch, &run); err != nil {
 		return nil, nil, err
@@ -139,11 +140,13 @@ func (t *Trainer) Train(ctx context.Context, state *State, batch []grpo.Sequence
 	if err != nil {
 		return nil, nil, err
 	}
-	next, err := on.State()
-	if err == nil {
-		err = next.CheckFinite()
+	next := state
+	if report.Updates > 0 {
+		if next, err = on.State(); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err != nil {
+	if err := next.CheckFinite(); err != nil {
 		return nil, nil, err
 	}
 	return next, report, nil
@@ -155,9 +158,8 @@ func (s *Session) train(ctx context.Context, batch []grpo.Sequence, run Run) (*R
 	if err := r.epochs(ctx, batch); err != nil {
 		return nil, err
 	}
-	if r.report.Updates == 0 {
-		return nil, fmt.Errorf("%w: of %d, because of the sequences of trajectories %v", ErrNotFinite, r.report.Skipped,
-			r.report.NotFinite)
+	if r.report.Updates == 0 { // nothing has changed
+		return r.report, nil
 	}
 	return r.report, r.probe.check(ctx, s, &run, r.report)
 }

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
@@ -16,7 +17,7 @@ type training struct {
 	totals *grpo.Totals
 	value  float64 // mean over updates of that of a grpo.BatchLoss
 	report *Report
-	probe  *probe // of the first update
+	probe  *probe // of the first update that was not skipped
 }
 
 func newTraining(s *Session, run Run) *training {
@@ -48,11 +49,19 @@ func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 	return nil
 }
 
-// update makes one optimizer step.
+// update makes one optimizer step, or skips it.
 func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
-	part, value, err := t.linearize(ctx, part)
+	if spoilt := incomparable(part); len(spoilt) > 0 {
+		t.report.skip(part, spoilt, false)
+		return nil
+	}
+	part, value, spoilt, err := t.linearize(ctx, part)
 	if err != nil {
 		return err
+	}
+	if len(spoilt) > 0 {
+		t.report.skip(part, spoilt, false)
+		return nil
 	}
 	weighted, n := weighed(part)
 	p, err := t.accumulate(ctx, weighted, lossCall{t.run.Loss, n, t.run.MicroBatch})
@@ -64,31 +73,58 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 	if err != nil {
 		return err
 	}
-	if made == 0 {
-		t.probe = newProbe(part, p.Logprobs)
-		if t.report.First = t.measured(p.totals, value); t.spec.Sampled {
-			t.report.compare(part, p.Logprobs)
-		}
+	t.report.Computed += p.Computed
+	t.report.Recomputed += p.Recomputed
+	if made == 0 && t.spec.Sampled {
+		t.report.compare(part, p.Logprobs)
 	}
-	t.note(part, p, norm, value, ok)
+	if !ok {
+		t.report.skip(part, p.NotFinite, p.Overflowed)
+		return nil
+	}
+	t.note(part, p, norm, value)
 	return nil
 }
 
-// note adds an update to the report.
-func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64, ok bool) {
+// incomparable returns the sequences whose logprobs under the policy before the update, or under the reference, are not
+// finite: nor is a loss of them.
+func incomparable(part []grpo.Sequence) (list []int) {
+	for i := range part {
+		for _, logprobs := range [][]float32{part[i].Old, part[i].Reference} {
+			if logprobs != nil && !allFinite(trainedOf(&part[i], logprobs)) {
+				list = append(list, i)
+				break
+			}
+		}
+	}
+	return list
+}
+
+func allFinite(list []float32) bool {
+	return !slices.ContainsFunc(list, func(x float32) bool { return !finite(float64(x)) })
+}
+
+// note adds an update that was made to the report.
+func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64) {
 	r := t.report
-	r.Computed += p.Computed
-	r.Recomputed += p.Recomputed
-	if ok {
-		t.totals.AddUpdate(p.totals)
-		t.value += (value - t.value) / float64(r.Updates+1)
-		r.Norm += (norm - r.Norm) / float64(r.Updates+1)
-		r.Updates++
-	} else {
-		r.Skipped++
+	if r.Updates == 0 {
+		t.probe, r.First = newProbe(part, p.Logprobs), t.measured(p.totals, value)
 	}
-	for _, i := range p.NotFinite {
-		r.NotFinite = append(r.NotFinite, part[i].Trajectory)
-	}
+	t.totals.AddUpdate(p.totals)
+	t.value += (value - t.value) / float64(r.Updates+1)
+	r.Norm += (norm - r.Norm) / float64(r.Updates+1)
+	r.Updates++
 	r.Metrics = t.measured(t.totals, t.value)
+}
+
+// skip adds an update to the report that was skipped because of some of its sequences, or because of their sum.
+func (r *Report) skip(part []grpo.Sequence, spoilt []int, overflowed bool) {
+	r.Skipped++
+	to := &r.NotFinite
+	if overflowed {
+		to = &r.Overflowed
+	}
+	for _, i := range spoilt {
+		*to = append(*to, part[i].Trajectory)
+	}
 }

@@ -11,13 +11,14 @@ import (
 // FromConversations tokenises conversations with their targets, those of some turns. Those of more than limit tokens
 // are skipped.
 func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns art.Turns, limit int) *Set {
-	out := &Set{limit: limit}
+	out := &Set{limit: limit, origins: map[int]origin{}}
 	for i, one := range trajectories {
 		if one == nil {
 			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
 			continue
 		}
 		before := len(out.Sequences)
+		out.origins[i] = origin{0, i}
 		for _, h := range one.Histories() {
 			out.addTarget(i, t, h, turns)
 		}

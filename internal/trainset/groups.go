@@ -19,7 +19,7 @@ type Set struct {
 	std       float64          // what advantages are divided by besides the group's scale
 	penalties float64          // sum of penalties for length
 	truncated int              // sampled tokens that are left out because their reply was cut
-	origins   []origin
+	origins   map[int]origin   // by Trajectory of Sequences
 
 	// Sequences are not normalised.
 	Sequences []credit.Sequence
@@ -30,23 +30,10 @@ type Set struct {
 	Advantages [][]float64
 }
 
-// origin is where the trajectory with an index of [credit.Sequence] comes from.
-type origin struct{ group, trajectory int }
-
-// SkipNotFinite notes the trajectories whose loss or gradient was not finite, each once, and counts them.
-func (b *Set) SkipNotFinite(trajectories []int, metrics map[string]float64) {
-	for i, at := range trajectories {
-		if !slices.Contains(trajectories[:i], at) && at < len(b.origins) {
-			b.skip(b.origins[at].group, b.origins[at].trajectory, art.SkipNotFinite, "the update that it was in was skipped")
-			metrics["data/skipped_"+string(art.SkipNotFinite)]++
-		}
-	}
-}
-
 // FromGroups converts groups to sequences for the policy of step. limit is the maximum length of a sequence, vocab the
 // number of ids.
 func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *Set {
-	b := &Set{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1}
+	b := &Set{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1, origins: map[int]origin{}}
 	if cfg.Scale == art.ScaleBatch {
 		b.std = batchStd(groups) + credit.StdEpsilon
 	}
@@ -148,7 +135,7 @@ func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	}
 	b.Sequences = append(b.Sequences, sequences...)
 	b.Advantages[g][i] = advantage
-	b.origins = append(b.origins, origin{g, i})
+	b.origins[b.Trained] = origin{g, i}
 	b.Trained++
 }
 

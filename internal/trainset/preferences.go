@@ -12,7 +12,7 @@ import (
 // FromPreferences tokenises pairs: the chosen sequence, then the rejected one. Those of more than limit tokens are
 // skipped.
 func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
-	out := &Set{limit: limit}
+	out := &Set{limit: limit, origins: map[int]origin{}}
 	for i, p := range pairs {
 		prompt := p.Prompt()
 		chosen, fits := out.answer(i, 0, t, p.Chosen, prompt)
@@ -39,6 +39,7 @@ func (b *Set) answer(
 		b.skip(pair, side, art.SkipBadSample, err.Error())
 		return seq, false
 	}
+	b.origins[2*pair+side] = origin{pair, side}
 	seq = credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Trajectory: 2*pair + side}
 	switch {
 	case seq.NumTrained() == 0:

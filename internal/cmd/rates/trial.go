@@ -25,6 +25,9 @@ var kindOptions = map[string]art.ModelOptions{
 	"lora": {}, "dora": {LoRA: art.LoRA{DoRA: true, Targets: lora.DefaultTargets()}}, "full": {Full: true},
 }
 
+// errSkipped ends a trial whose gradients are not finite any more.
+var errSkipped = errors.New("all updates of a step were skipped")
+
 // trial is a short training, and how well it went.
 type trial struct {
 	Base     string  `json:"base"`
@@ -70,7 +73,7 @@ func (t *trial) run(ctx context.Context) (err error) {
 		return err
 	}
 	values, err := t.steps(ctx, m, task)
-	if errors.Is(err, trainer.ErrDiverged) || errors.Is(err, trainer.ErrNotFinite) {
+	if errors.Is(err, trainer.ErrDiverged) || errors.Is(err, errSkipped) {
 		t.Diverged, err = true, nil
 	}
 	if err != nil {
@@ -116,8 +119,19 @@ func (t *trial) rewarded(ctx context.Context, m *art.Model, agent learning.Agent
 			n++
 		}
 	}
-	_, err = m.Train(ctx, groups, &art.TrainConfig{LearningRate: t.Rate, MaxGradNorm: 1})
+	result, err := m.Train(ctx, groups, &art.TrainConfig{LearningRate: t.Rate, MaxGradNorm: 1})
+	if err == nil {
+		err = checkUpdated(result)
+	}
 	return value / float64(n), err
+}
+
+// checkUpdated returns errSkipped for a step whose updates were all skipped.
+func checkUpdated(result *art.TrainResult) error {
+	if result.Metrics["data/updates_skipped"] > 0 && result.Metrics["data/updates"] == 0 {
+		return errSkipped
+	}
+	return nil
 }
 
 // evenIDs is the share of sampled tokens with an even id: half of the vocabulary.
@@ -145,6 +159,9 @@ func (t *trial) shown(ctx context.Context, m *art.Model, _ learning.Agent) (valu
 		list = append(list, art.NewTrajectory(art.User(question(a, b)), art.Assistant(answer(a, b))))
 	}
 	result, err := m.TrainSFT(ctx, list, &art.SFTConfig{LearningRate: t.Rate, BatchSize: 8, Seed: uint64(m.Step())})
+	if err == nil {
+		err = checkUpdated(result)
+	}
 	if err != nil {
 		return 0, err
 	}
