@@ -178,7 +178,12 @@ func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdou
 
 // stepText says how a step on n examples went.
 func stepText(result *art.TrainResult, n int) string {
-	text := fmt.Sprintf("step %d: %d examples, loss %.4f", result.Step, n, result.Metrics["loss/sft"])
+	text := fmt.Sprintf("step %d: %d examples, ", result.Step, n)
+	if loss, ok := result.Metrics["loss/sft"]; ok {
+		text += fmt.Sprintf("loss %.4f", loss)
+	} else {
+		text += "no finite loss: nothing was learned"
+	}
 	if loss, ok := result.Metrics["loss/validation"]; ok {
 		text += fmt.Sprintf(", validation %.4f", loss)
 	}

@@ -146,12 +146,20 @@ func (t *Tracker) commit(e art.Commit) {
 		}
 	}
 	metrics := maps.Clone(e.Result.Metrics)
-	if _, supervised := metrics["loss/sft"]; !supervised {
+	if !supervised(metrics) {
 		for key, x := range art.Metrics(e.Groups...) {
 			metrics["train/"+key] = x
 		}
 	}
 	t.row(model, "train", metrics)
+}
+
+// supervised reports whether metrics are of supervised training, whose examples have no rewards. They have no loss when
+// all updates were skipped, and never groups.
+func supervised(metrics map[string]float64) bool {
+	_, loss := metrics["loss/sft"]
+	_, groups := metrics["data/groups"]
+	return loss || metrics["data/updates_skipped"] > 0 && !groups
 }
 
 // row sets the gauges of what is in a row.

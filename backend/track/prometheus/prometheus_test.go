@@ -123,3 +123,19 @@ art_rollouts_inflight 0
 art_rollouts_total{outcome="cancelled"} 1
 `), "art_rollouts_inflight", "art_rollouts_total"))
 }
+
+// Examples have no rewards, also when no update had a finite loss; groups have.
+func TestTracker_Skipped(t *testing.T) {
+	for key, rewards := range map[string]int{"data/updates": 0, "data/groups": 1} {
+		watch := prometheus.New(nil)
+		registry := client.NewRegistry()
+		registry.MustRegister(watch)
+		watch.Events().Commit(art.Commit{
+			Model: art.NewModel("player", nil), Groups: []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{Reward: 1}}}},
+			Result: &art.TrainResult{Step: 1, Metrics: map[string]float64{"data/updates_skipped": 1, key: 0}},
+		})
+		n, err := testutil.GatherAndCount(registry, "art_reward")
+		require.NoError(t, err)
+		require.Equal(t, rewards, n, key)
+	}
+}

@@ -94,6 +94,9 @@ func (s stage) update(
 		Rate:      func(int) float64 { return s.rate * schedule(step, s.steps) },
 		Epochs:    1, MiniBatches: 1,
 	})
+	if err == nil && report.Skipped > 0 {
+		err = fmt.Errorf("step %d: the loss or gradient is not finite", step)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
