@@ -175,8 +175,8 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	})
 }
 
-// TokenEntropy builds the entropy [N], in nats, of the next token after hidden states [N, D]. With a frozen head, [N, V]
-// is never materialised, as in TokenLogProbs: with logits z, their logprobs l, entropy e, and W the head,
+// TokenEntropy builds the entropy [N], in nats, of the next token after hidden states [N, D]. With a frozen head, as in
+// TokenLogProbs, [N, V] is never materialised: with logits z, their logprobs l, entropy e, and W the head,
 //
 //	e = -sum(p l)        de / dz = -p (l + e)        de / dh = de / dz W
 func (f *Forward) TokenEntropy(hidden *Node) *Node {

@@ -85,7 +85,8 @@ func TestShared_FewShapes(t *testing.T) {
 			s.IDs, s.Logprobs, s.Trained = s.IDs[:end], s.Logprobs[:end], s.Trained[:end]
 		}
 		for _, alone := range []bool{false, true} {
-			micro, err := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, Alone: alone}).microBatches(batch, 0)
+			tr := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, Alone: alone})
+			micro, err := tr.microBatches(batch, 0)
 			require.NoError(t, err)
 			for _, m := range micro {
 				computed[alone] += m.Layout.Tokens()

@@ -232,9 +232,9 @@ func TestPatterns_Inference(t *testing.T) {
 	}
 }
 
-// TestPatterns_Training: the same for the loss and its gradients, which compute attention weights again. No array has a
-// number for each token and each entry of the vocabulary, nor one for each two tokens but those weights, their gradients
-// and those of the scores.
+// TestPatterns_Training: the same for the loss and its gradients, which compute attention weights again. No array has
+// all tokens and entries of the vocabulary, nor all pairs of tokens but those weights, their gradients and those of the
+// scores.
 func TestPatterns_Training(t *testing.T) {
 	s := &spy{Device: newDevice(t, 2)}
 	const rows, width = 2, 23
