@@ -41,8 +41,9 @@ settings to a finished one. The program itself is expected to resume its run. A 
 does not end the others.
 
 The table has a line for each combination: the mean over its seeds of the newest and of the
-highest value of each metric, with the 95 % confidence interval by Student's t. Trials that run at
-once share the cores: with --parallel, limit the program, for example by GOMAXPROCS=1.
+highest value of each metric, with the 95 % confidence interval by Student's t. It is printed, and
+kept below --out in sweep.md, as Markdown; the plot is sweep.svg. Trials that run at once share the
+cores: with --parallel, limit the program, for example by GOMAXPROCS=1.
 `,
 		define: func(flags *flag.FlagSet) action {
 			s := sweep{settings: settings{}}

@@ -71,6 +71,15 @@ func TestSweep(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
+	const wantTable = "| SETTINGS | SEEDS | STEP | VAL/REWARD | HIGHEST |\n|---|---|---|---|---|\n" +
+		"| rate=10 | 3/3 | 2 | 12 (9.516 to 14.48) | 32 (29.52 to 34.48) |\n" +
+		"| rate=20 | 3/3 | 2 | 22 (19.52 to 24.48) | 62 (59.52 to 64.48) |\n"
+	if table, err := os.ReadFile(filepath.Join(out, "sweep.md")); err != nil || string(table) != wantTable {
+		t.Errorf("the table: %v\n%s", err, table)
+	}
+	if !strings.HasSuffix(stdout, filepath.Join(out, "sweep.md")+"\n"+filepath.Join(out, "sweep.svg")+"\n") {
+		t.Errorf("the files are not named in\n%s", stdout)
+	}
 	if svg, err := os.ReadFile(filepath.Join(out, "sweep.svg")); err != nil || !strings.Contains(string(svg), "rate=20") {
 		t.Errorf("the plot: %v", err)
 	}
@@ -86,6 +95,14 @@ func TestSweep(t *testing.T) {
 	}
 	if !strings.Contains(stdout, "rate=bad  0/3") || !strings.Contains(stdout, "rate=30   3/3") {
 		t.Errorf("table:\n%s", stdout)
+	}
+}
+
+// A value with a vertical bar stays in its cell.
+func TestMarkdownTable(t *testing.T) {
+	const want = "| A | B |\n|---|---|\n| x=1\\|2 | 3 |\n"
+	if got := markdownTable([][]string{{"A", "B"}, {"x=1|2", "3"}}); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -30,36 +32,69 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 		return err
 	}
 	keys := strings.Split(s.metrics, ",")
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "SETTINGS\tSEEDS\tSTEP")
-	for _, key := range keys {
-		fmt.Fprintf(table, "\t%s\tHIGHEST", strings.ToUpper(key))
-	}
-	fmt.Fprintln(table)
-	for _, o := range outcomes {
-		fmt.Fprintf(table, "%s\t%d/%d\t%d", o.name, len(o.histories), o.seeds, o.steps)
-		for _, key := range keys {
-			newest, highest := o.values(key)
-			fmt.Fprintf(table, "\t%s\t%s", intervalText(newest), intervalText(highest))
-		}
-		fmt.Fprintln(table)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if err := write(stdout, text.String()); err != nil {
+	rows := tableOf(outcomes, keys)
+	if err := printTable(stdout, rows); err != nil {
 		return err
 	}
 	chart := s.chart(outcomes, keys)
 	if len(chart.Series) == 0 {
 		return fmt.Errorf("--metric %s: no trial has logged it", s.metrics)
 	}
-	path := filepath.Join(s.out, "sweep.svg")
-	if err := plot.Save(path, chart); err != nil {
+	table, drawing := filepath.Join(s.out, "sweep.md"), filepath.Join(s.out, "sweep.svg")
+	if err := os.WriteFile(table, []byte(markdownTable(rows)), 0o644); err != nil {
 		return err
 	}
-	return write(stdout, path+"\n")
+	if err := plot.Save(drawing, chart); err != nil {
+		return err
+	}
+	return write(stdout, table+"\n"+drawing+"\n")
+}
+
+// tableOf returns the cells of the table, row by row from its head on.
+func tableOf(outcomes []*outcome, keys []string) [][]string {
+	head := []string{"SETTINGS", "SEEDS", "STEP"}
+	for _, key := range keys {
+		head = append(head, strings.ToUpper(key), "HIGHEST")
+	}
+	rows := [][]string{head}
+	for _, o := range outcomes {
+		row := []string{o.name, fmt.Sprintf("%d/%d", len(o.histories), o.seeds), strconv.Itoa(o.steps)}
+		for _, key := range keys {
+			newest, highest := o.values(key)
+			row = append(row, intervalText(newest), intervalText(highest))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// printTable prints rows in columns.
+func printTable(stdout io.Writer, rows [][]string) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return write(stdout, text.String())
+}
+
+// markdownTable writes rows as a table of Markdown. A vertical bar in a cell would begin another one.
+func markdownTable(rows [][]string) string {
+	var text strings.Builder
+	for i, row := range rows {
+		text.WriteString("|")
+		for _, cell := range row {
+			text.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
+		}
+		text.WriteString("\n")
+		if i == 0 {
+			text.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
+		}
+	}
+	return text.String()
 }
 
 // outcomes reads what the trials have logged, by combination.
