@@ -30,7 +30,8 @@ with one value for each group.
 With --bars each run is a bar: the metric at the step of RUN, or the newest before it.
 
 With --batch the update from the step of RUN to the next one is drawn as it was computed: the
-rectangles of each micro-batch, with what sequences share, what is trained, and padding.
+rectangles of each micro-batch, with what sequences share, what is trained, and padding. How a step
+is divided into them depends on the device: --device should be that of the run.
 
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
@@ -41,6 +42,8 @@ rectangles of each micro-batch, with what sequences share, what is trained, and 
 			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics with their units")
 			flags.BoolVar(&p.percent, "percent", false, "draw values from 0 to 1 as percents")
 			flags.BoolVar(&p.drawBatch, "batch", false, "draw the micro-batches of the update from RUN@STEP")
+			flags.StringVar(&p.device, "device", "",
+				"`device` of the run, for --batch: cpu, or xla:cuda, see art doctor; default: cpu")
 			flags.BoolVar(&p.bars, "bars", false, "draw bars that compare the runs")
 			return p.run
 		},
@@ -52,14 +55,18 @@ type plotter struct {
 	metrics, out, title, y string
 	percent, bars          bool
 	drawBatch              bool
+	device                 string // of drawBatch
 }
 
-func (p *plotter) run(args []string, stdout, _ io.Writer) error {
+func (p *plotter) run(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return badUsage("want at least one RUN")
 	}
 	if format := strings.TrimPrefix(filepath.Ext(p.out), "."); !slices.Contains(plot.Formats, format) {
 		return badUsage("--out %s: want a file that ends in .svg or .png", p.out)
+	}
+	if p.device != "" && !p.drawBatch {
+		return badUsage("--device %s: only --batch computes", p.device)
 	}
 	keys := strings.Split(p.metrics, ",")
 	if p.y == "" {
@@ -71,7 +78,7 @@ func (p *plotter) run(args []string, stdout, _ io.Writer) error {
 	var d plot.Drawing
 	var err error
 	if p.drawBatch {
-		d, err = p.batch(args)
+		d, err = p.batch(args, stderr)
 	} else if p.bars {
 		d, err = p.compare(args, keys)
 	} else {

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/grpo"
 )
 
 // batch draws how an update was computed.
-func (p *plotter) batch(names []string) (_ plot.Drawing, err error) {
+func (p *plotter) batch(names []string, stderr io.Writer) (_ plot.Drawing, err error) {
 	if len(names) != 1 || p.bars {
 		return nil, badUsage("--batch wants one RUN@STEP, without --bars")
 	}
@@ -28,20 +27,19 @@ func (p *plotter) batch(names []string) (_ plot.Drawing, err error) {
 	if step < 0 {
 		return nil, errors.New("the run has no update yet")
 	}
-	dir, err := os.MkdirTemp("", "art-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx := context.Background()
-	backend, err := local.Open(ctx, &local.Options{Dir: dir, Slots: 1, Weights: run.About().Weights})
+	backend, done, err := recompute(ctx, run, p.device, stderr)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, backend.Close()) }()
+	defer func() { err = errors.Join(err, done()) }()
 	steps, err := backend.Packed(ctx, run.Dir(), step)
 	if err != nil {
 		return nil, err
+	}
+	if other := otherDevice(run.About().Device, backend.Device()); other != "" {
+		fmt.Fprintf(stderr, "art: plot: %s, so micro-batches may have been others; "+
+			"take the device of the run with --device\n", other)
 	}
 	drawing := &plot.Packed{Title: p.title}
 	for i, list := range steps {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/goart-dev/art/backend/local"
@@ -19,17 +18,19 @@ func init() {
 		text: `
 Computes the update from STEP to the next one again: from the checkpoint, the trajectories and the
 configuration that the run stored. On the same kind of device adapter and optimizer have the same
-bits as the stored ones; the exit status is 1 where they differ. Without a step it is the newest
-update. Nothing is changed.
+bits as the stored ones; the exit status is 1 where they differ. What is printed says if --device is
+not the one of the run. Without a step it is the newest update. Nothing is changed.
 
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
-			asJSON := flags.Bool("json", false, "print one JSON object: step, equal, difference, device")
+			var r replay
+			flags.StringVar(&r.device, "device", "", deviceUsage)
+			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object: step, equal, difference, device, device_used")
 			return func(args []string, stdout, stderr io.Writer) error {
 				if len(args) != 1 {
 					return badUsage("want one RUN@STEP")
 				}
-				return replay(args[0], *asJSON, stdout, stderr)
+				return r.run(args[0], stdout, stderr)
 			}
 		},
 	}
@@ -39,12 +40,19 @@ update. Nothing is changed.
 type replayed struct {
 	Step       int     `json:"step"` // that was made again
 	Equal      bool    `json:"equal"`
-	Difference float64 `json:"difference"` // the largest of a parameter
-	Device     string  `json:"device"`     // of the run
+	Difference float64 `json:"difference"`  // the largest of a parameter
+	Device     string  `json:"device"`      // of the run
+	Used       string  `json:"device_used"` // to make it again
 }
 
-// replay makes a step again.
-func replay(name string, asJSON bool, stdout, stderr io.Writer) (err error) {
+// replay is the verb replay with its flags.
+type replay struct {
+	device string
+	asJSON bool
+}
+
+// run makes a step again.
+func (v *replay) run(name string, stdout, stderr io.Writer) (err error) {
 	run, step, err := findRun(name)
 	if err != nil {
 		return err
@@ -55,29 +63,38 @@ func replay(name string, asJSON bool, stdout, stderr io.Writer) (err error) {
 	if step < 0 {
 		return errors.New("the run has no update yet")
 	}
-	dir, err := os.MkdirTemp("", "art-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx := context.Background()
-	backend, err := local.Open(ctx, &local.Options{Dir: dir, Progress: stderr, Slots: 1, Weights: run.About().Weights})
+	backend, done, err := recompute(ctx, run, v.device, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, backend.Close()) }()
+	defer func() { err = errors.Join(err, done()) }()
 	r, err := backend.Replay(ctx, run.Dir(), step)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = writeJSON(stdout, replayed(*r))
+	return v.report(r, backend.Device(), stdout)
+}
+
+// report prints the result of a replay on a device. One that differs is an error.
+func (v *replay) report(r *local.Replayed, used string, stdout io.Writer) (err error) {
+	other := otherDevice(r.Device, used)
+	if v.asJSON {
+		err = writeJSON(stdout, replayed{r.Step, r.Equal, r.Difference, r.Device, used})
 	} else if r.Equal {
-		err = write(stdout, fmt.Sprintf("step %d is equal, bit for bit\n", r.Step))
+		text := fmt.Sprintf("step %d is equal, bit for bit\n", r.Step)
+		if other != "" {
+			text += other + "\n"
+		}
+		err = write(stdout, text)
 	}
-	if err == nil && !r.Equal {
-		err = fmt.Errorf("step %d differs from the stored one by up to %.3g in a parameter, or in the optimizer; "+
-			"the run was made on %s, this is %s", r.Step, r.Difference, r.Device, backend.Device())
+	if err != nil || r.Equal {
+		return err
 	}
-	return err
+	why := "the run was made on the same kind of device, " + used
+	if other != "" {
+		why = other + "; take the device of the run with --device"
+	}
+	return fmt.Errorf("step %d differs from the stored one by up to %.3g in a parameter, or in the optimizer; %s",
+		r.Step, r.Difference, why)
 }

@@ -207,6 +207,66 @@ func TestReplayVerb(t *testing.T) {
 	}
 }
 
+// madeOn makes a run one of another device.
+func madeOn(t *testing.T, root, device string) {
+	t.Helper()
+	path := filepath.Join(root, "games", "models", "player", "model.json")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about map[string]any
+	if err := json.Unmarshal(content, &about); err != nil {
+		t.Fatal(err)
+	}
+	about["device"] = device
+	if content, err = json.Marshal(about); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReplay_Device: --device is the device that computes, and what is printed says where it is not that of the run.
+func TestReplay_Device(t *testing.T) {
+	root := trainedRun(t)
+	file := filepath.Join(t.TempDir(), "batch.svg")
+	for _, verb := range []string{"replay player@1", "plot --batch player@1 --out " + file} {
+		wantFailure(t, verb+" --device tpu", `no device is called "tpu"`)
+		_, stdout, stderr := command(strings.Fields(verb + " --device cpu")...)
+		if strings.Contains(stdout+stderr, "made on") {
+			t.Errorf("%s: %s%s", verb, stdout, stderr)
+		}
+	}
+	wantFailure(t, "plot player --device cpu", "--device cpu: only --batch computes")
+	made := "xla:cuda - PJRT plugin, go1.26, linux/amd64"
+	madeOn(t, root, made)
+	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit\nthe run was made on "+made+", and this is CPU")
+	if r := output[replayed](t, "replay", "player@1", "--json"); r.Device != made || !strings.HasPrefix(r.Used, "CPU") {
+		t.Errorf("%+v", r)
+	}
+	_, _, stderr := command("plot", "--batch", "player@1", "--out", file)
+	if !strings.Contains(stderr, "the run was made on "+made+", and this is CPU") {
+		t.Error(stderr)
+	}
+}
+
+// TestReplay_Report: a step that differs is an error, which tells another device from the same one.
+func TestReplay_Report(t *testing.T) {
+	const here = "CPU with AVX2, 2 workers"
+	for device, want := range map[string]string{
+		"CPU with AVX2, 8 workers, go1.26, linux/amd64": "made on the same kind of device, " + here,
+		"xla:cuda, go1.26, linux/amd64": "made on xla:cuda, go1.26, linux/amd64, and this is " + here +
+			"; take the device of the run with --device",
+	} {
+		err := (&replay{}).report(&local.Replayed{Step: 2, Difference: 0.25, Device: device}, here, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "by up to 0.25") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // TestScenario_AnswerKept: the answer stays what the file says when a reply is appended to the messages. It was the
 // reply, so that art eval scored such a file with 1.
 func TestScenario_AnswerKept(t *testing.T) {

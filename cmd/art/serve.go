@@ -84,7 +84,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.certKey, "tls-key", "", "`file` of its private key")
 	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
-	flags.StringVar(&o.device, "device", "", "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu")
+	flags.StringVar(&o.device, "device", "", deviceUsage)
 	flags.Func("replica", "a further `device` of the same kind, xla:cuda,device=1; may be repeated",
 		func(name string) error {
 			o.replicas = append(o.replicas, name)
