@@ -56,6 +56,28 @@ func TestReplay(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrInvalid, "the newest step")
 }
 
+// TestReplay_Pruned: an update from a checkpoint that a retention deleted cannot be made again; the error lists what
+// there is. An update between two that were kept still can.
+func TestReplay_Pruned(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", &art.ModelOptions{Retention: &art.Retention{Newest: 2}})
+	require.NoError(t, m.Register(t.Context(), b))
+	trainSteps(t, m, 1, 2, 3)
+	dir, err := b.Dir(m)
+	require.NoError(t, err)
+	for step, missing := range map[int]string{0: "no checkpoint of step 0", 1: "no checkpoint of step 1"} {
+		_, err := b.Replay(t.Context(), dir, step)
+		require.ErrorIs(t, err, art.ErrInvalid)
+		require.ErrorContains(t, err, missing)
+		require.ErrorContains(t, err, "it has 2-3")
+		_, err = b.Packed(t.Context(), dir, step)
+		require.ErrorContains(t, err, missing)
+	}
+	got, err := b.Replay(t.Context(), dir, 2)
+	require.NoError(t, err)
+	require.True(t, got.Equal)
+}
+
 // TestReplay_Differs: what was changed afterwards shows: another configuration gives another adapter.
 func TestReplay_Differs(t *testing.T) {
 	b := open(t, t.TempDir())

@@ -207,6 +207,16 @@ func TestReplayVerb(t *testing.T) {
 	}
 }
 
+// TestReplayVerb_Pruned: what art runs prune has deleted cannot be made again, nor what began there.
+func TestReplayVerb_Pruned(t *testing.T) {
+	trainedRun(t)
+	wantOutput(t, "runs prune player --yes") // the best step, 0, and the newest are left
+	wantFailure(t, "replay player@2", "no checkpoint of step 2", "it has 0, 3")
+	wantFailure(t, "replay player", "no checkpoint of step 2", "it has 0, 3")
+	wantFailure(t, "replay player@0", "no checkpoint of step 1", "it has 0, 3")
+	wantFailure(t, "plot --batch player@2", "no checkpoint of step 2", "it has 0, 3")
+}
+
 // madeOn makes a run one of another device.
 func madeOn(t *testing.T, root, device string) {
 	t.Helper()
