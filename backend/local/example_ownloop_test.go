@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
@@ -14,62 +16,64 @@ import (
 // on every backend that has them.
 func Example_ownLoop() {
 	dir, err := os.MkdirTemp("", "art")
-	check(err)
+	must(err)
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
 	backend, err := local.Open(ctx, &local.Options{Dir: dir, Context: 64, Progress: io.Discard})
-	check(err)
+	must(err)
 	defer backend.Close()
 	model := art.NewModel("own", &art.ModelOptions{Base: "tiny", Chat: art.ChatOptions{MaxTokens: new(4)}})
-	check(model.Register(ctx, backend))
-
+	must(model.Register(ctx, backend))
 	want := map[string]float64{"yes": 0.5, "no": 0.75, "maybe": 1}
-	var rewards []float64
-	for step := range 10 {
-		groups, err := art.GatherGroups(ctx, []string{"yes or no", "maybe, yes or no?"},
+	var means []float64
+	for range 10 {
+		groups, err := art.GatherGroups(ctx, []string{"maybe, yes or no?"},
 			func(ctx context.Context, question string) (*art.Trajectory, error) {
 				t := art.NewTrajectory(art.User(question))
 				reply, err := model.Chat(ctx, t, nil)
-				if err != nil {
-					return nil, err
+				if err == nil {
+					t.Reward = want[reply.Content]
 				}
-				t.Reward = want[reply.Content]
-				return t, nil
-			}, &art.GatherOptions{GroupSize: 16, Concurrency: 32, Seed: uint64(step)})
-		check(err)
+				return t, err
+			}, &art.GatherOptions{GroupSize: 32})
+		must(err)
+		list := groups[0].Trajectories
+		n, sum := float64(len(list)), 0.0
+		for _, t := range list {
+			sum += t.Reward
+		}
 		var data []art.Datum
-		for _, g := range groups {
-			n, sum := float64(len(g.Trajectories)), 16*mean([]*art.TrajectoryGroup{g})
-			for _, t := range g.Trajectories {
-				advantage := t.Reward - (sum-t.Reward)/(n-1)
-				data = append(data, datum(t.Samples()[0], float32(advantage/n)))
-			}
+		for _, t := range list {
+			advantage := t.Reward - (sum-t.Reward)/(n-1) // above the mean of the others
+			data = append(data, datum(t.Samples()[0], float32(advantage/n)))
 		}
 		_, err = model.ForwardBackward(ctx, data, art.LossImportanceSampling, nil)
-		check(err)
+		must(err)
 		adamw := art.DefaultAdamW()
 		adamw.LearningRate = 2e-3
 		_, err = model.OptimStep(ctx, adamw)
-		check(err)
+		must(err)
 		_, err = model.Publish(ctx, groups, nil)
-		check(err)
-		rewards = append(rewards, mean(groups))
+		must(err)
+		means = append(means, sum/n)
 	}
-	fmt.Println("better by a tenth:", rewards[9] > rewards[0]+0.1)
-	// Output:
-	// better by a tenth: true
+	fmt.Println("better by a tenth:", means[9] > means[0]+0.1)
+	// Output: better by a tenth: true
 }
 
 // datum makes a datum of what was sampled: the prompt has no targets.
 func datum(s *art.Sample, advantage float32) art.Datum {
-	ids := append(append([]int32{}, s.PromptIDs...), s.IDs...)
-	n := len(ids) - 1
-	d := art.Datum{Input: ids[:n], Targets: make([]int32, n), Logprobs: make([]float32, n), Advantages: make([]float32, n)}
-	for i := range n {
-		d.Targets[i] = art.NoTarget
-		if k := i + 1 - len(s.PromptIDs); k >= 0 {
-			d.Targets[i], d.Logprobs[i], d.Advantages[i] = s.IDs[k], s.Logprobs[k], advantage
-		}
+	n := len(s.PromptIDs) - 1
+	return art.Datum{
+		Input:      slices.Concat(s.PromptIDs, s.IDs[:len(s.IDs)-1]),
+		Targets:    append(slices.Repeat([]int32{art.NoTarget}, n), s.IDs...),
+		Logprobs:   append(make([]float32, n), s.Logprobs...),
+		Advantages: append(make([]float32, n), slices.Repeat([]float32{advantage}, len(s.IDs))...),
 	}
-	return d
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }
