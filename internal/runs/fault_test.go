@@ -108,9 +108,8 @@ func makeNext(root string, f *fault) (*Run, error) {
 	return r, makeStep(r, r.Next())
 }
 
-// eachFault calls test for each change that making a step makes, each time in a new copy of each base: for every third,
-// from a random one on, which the names of the subtests tell; for every fifth with -short, and for all of them with
-// ART_CI_FULL=1.
+// eachFault calls test for each change that making a step makes, each time in a new copy of each base. With -short it
+// is every fifth, from a random one on, which the names of the subtests tell.
 func eachFault(t *testing.T, test func(t *testing.T, root string, at int)) {
 	for name, fill := range bases {
 		base := tempDir(t)
@@ -121,11 +120,8 @@ func eachFault(t *testing.T, test func(t *testing.T, root string, at int)) {
 		changes := probe.seen
 		require.NoError(t, r.Close())
 		require.Greater(t, changes, 20)
-		every := 3
-		switch {
-		case os.Getenv("ART_CI_FULL") != "":
-			every = 1
-		case testing.Short():
+		every := 1
+		if testing.Short() {
 			every = 5
 		}
 		for at := rand.IntN(every); at < changes; at += every {
