@@ -4,10 +4,13 @@ package xla_test
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/gomlx/compute"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/backend/device/xla"
 )
@@ -35,4 +38,18 @@ func device(t testing.TB, config string) compute.Backend {
 		t.Skipf("NOT TESTED ON XLA: %v", err)
 	}
 	return d
+}
+
+// TestNew_AnyName: a plug-in whose file has another name opens, though it refuses what is said to GPUs.
+func TestNew_AnyName(t *testing.T) {
+	device(t, "cpu")
+	list := xla.Plugins()
+	at := slices.IndexFunc(list, func(p xla.Plugin) bool { return p.Device == "xla:cpu" })
+	path := filepath.Join(t.TempDir(), "accelerator.so")
+	require.NoError(t, os.Symlink(list[at].Path, path))
+	d, err := xla.New(path)
+	require.NoError(t, err)
+	d.Finalize()
+	_, err = xla.New(path + ",preallocate=true")
+	require.ErrorContains(t, err, "preallocate")
 }

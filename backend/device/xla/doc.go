@@ -23,6 +23,7 @@
 // of several numbers can be open at once. On a GPU:
 //
 //	tf32=true              multiplies float32 in TF32: faster, but sampler and trainer then differ by up to 0.01 nats
+//	preallocate=true       takes 0.75, or memory_fraction, of the memory at once, in place of what is needed
 //	flash_attention=false  does without cuDNN's kernel of attention, with which models of bfloat16 matrices are trained
 //
 // # Numbers

@@ -60,10 +60,13 @@ func examine(f file) Plugin {
 // open reads what only a client reports.
 func (p *Plugin) open(f file, plugin *pjrt.Plugin) error {
 	options := pjrt.NamedValuesMap{}
-	if f.name == "cuda" {
-		options["preallocate"] = false // an inspection must not allocate the memory of the GPU
+	if f.name != "cpu" {
+		options[preallocateOption] = false // an inspection must not allocate the memory of a GPU
 	}
 	client, err := plugin.NewClient(options)
+	if err != nil && f.name != "cpu" && f.name != "cuda" { // as in [file.open]
+		client, err = plugin.NewClient(pjrt.NamedValuesMap{})
+	}
 	if err != nil {
 		return err
 	}

@@ -109,14 +109,22 @@ func TestResolve_Names(t *testing.T) {
 	require.ErrorContains(t, err, `pip install \"jax[cuda13]\"`)
 }
 
-// TestConfig: what go-xla would guess from the path is said, and on a GPU float32 is float32, unless options say else.
+// TestConfig: what go-xla would guess from the path is said, whatever that is: whether buffers are shared, and where
+// there may be a GPU that no memory is allocated up front. There float32 is float32. Options may say else.
 func TestConfig(t *testing.T) {
 	gpu, cpu := file{"cuda", "/cpu/xla_cuda_plugin.so"}, file{"cpu", "/a.so"}
-	require.Equal(t, gpu.path+",shared_buffers=false,tf32=false", gpu.config(""))
-	require.Equal(t, gpu.path+",shared_buffers=false,tf32", gpu.config("tf32"))
-	require.Equal(t, gpu.path+",tf32=false,noshared_buffers", gpu.config("noshared_buffers"))
+	require.Equal(t, gpu.path+",shared_buffers=false,tf32=false,preallocate=false", gpu.config(""))
+	require.Equal(t, gpu.path+",shared_buffers=false,preallocate=false,tf32", gpu.config("tf32"))
+	require.Equal(t, gpu.path+",tf32=false,preallocate=false,noshared_buffers", gpu.config("noshared_buffers"))
+	require.Equal(t, gpu.path+",shared_buffers=false,tf32=false,preallocate=true", gpu.config("preallocate=true"))
+	require.Equal(t, gpu.path+",shared_buffers=false,tf32=false,nopreallocate", gpu.config("nopreallocate"))
 	require.Equal(t, cpu.path+",shared_buffers=true", cpu.config(""))
 	require.Equal(t, cpu.path+",noshared_buffers", cpu.config("noshared_buffers"))
+	for _, path := range []string{"/a.so", "/nvidia/cuda.so"} {
+		for _, name := range []string{"", "cuda13", "cuda"} {
+			require.Contains(t, file{name, path}.config("memory_fraction=0.5"), ",preallocate=false,memory_fraction=0.5")
+		}
+	}
 }
 
 // TestCutOptions: the options of this package are not passed on, and a value that one cannot have is an error.

@@ -44,7 +44,7 @@ func New(config string) (compute.Backend, error) {
 	if _, err := load(f); err != nil {
 		return nil, fmt.Errorf("xla: %w", f.unusable(err))
 	}
-	opened, err := goxla.New(f.config(rest))
+	opened, err := f.open(rest)
 	if err != nil {
 		return nil, fmt.Errorf("xla: %s: %w", f.path, f.unusable(err))
 	}
@@ -148,16 +148,30 @@ func upgrade(command string) string {
 	return strings.Replace(command, "install", "install --upgrade", 1)
 }
 
-// config is what go-xla opens the file with. It says whether the host can access the buffers of the device: go-xla
-// alone guesses that from the path. And float32 means float32, as in PyTorch: go-xla alone rounds what is multiplied on
-// a GPU to TF32, with which sampler and trainer disagree.
+// open opens the file. Only for the names "cpu" and "cuda" it is known whether there is a GPU, whose memory could be
+// allocated up front. A plug-in without one refuses options about that.
+func (f file) open(options string) (compute.Backend, error) {
+	config := f.config(options)
+	opened, err := goxla.New(config)
+	if without := strings.Replace(config, noPreallocation, "", 1); err != nil && f.name != "cuda" && without != config {
+		return goxla.New(without)
+	}
+	return opened, err
+}
+
+// config is what go-xla opens the file with. It says what go-xla alone guesses from the path: whether the host can
+// access the buffers of the device, and that a GPU's memory is not allocated up front. And float32 means float32, as in
+// PyTorch: go-xla alone rounds what is multiplied on a GPU to TF32, with which sampler and trainer disagree.
 func (f file) config(options string) string {
 	config := f.path
 	if !strings.Contains(options, sharedOption) {
 		config += fmt.Sprintf(",%s=%t", sharedOption, f.name == "cpu")
 	}
-	if f.name == "cuda" && !strings.Contains(options, tf32Option) {
+	if f.name != "cpu" && !strings.Contains(options, tf32Option) {
 		config += fmt.Sprintf(",%s=false", tf32Option)
+	}
+	if f.name != "cpu" && !strings.Contains(options, preallocateOption) {
+		config += noPreallocation
 	}
 	if options != "" {
 		config += "," + options
@@ -170,8 +184,10 @@ func (f file) device() string { return Name + ":" + cmp.Or(f.name, f.path) }
 
 // Options of go-xla.
 const (
-	sharedOption = "shared_buffers"
-	tf32Option   = "tf32"
+	sharedOption      = "shared_buffers"
+	tf32Option        = "tf32"
+	preallocateOption = "preallocate"
+	noPreallocation   = "," + preallocateOption + "=false"
 )
 
 // Options of this package.
