@@ -20,22 +20,24 @@ func init() {
 		args:    "RUN NAME",
 		text: `
 Makes a run that begins, at step 0, with the weights and the optimizer of a step of RUN, in the same
-project. A program continues it with the same ModelOptions: Fork and the name.
+project. A program continues it with the same ModelOptions: Fork and the name. The weights of the
+base have the type that they have in RUN; int8 needs a --device of XLA.
 
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
+			device := flags.String("device", "", deviceUsage)
 			return func(args []string, stdout, stderr io.Writer) error {
 				if len(args) != 2 {
 					return badUsage("want RUN and the NAME of the new run")
 				}
-				return fork(args[0], args[1], stdout, stderr)
+				return fork(args[0], args[1], *device, stdout, stderr)
 			}
 		},
 	}
 }
 
 // fork makes the run.
-func fork(from, name string, stdout, stderr io.Writer) (err error) {
+func fork(from, name, device string, stdout, stderr io.Writer) (err error) {
 	r, step, err := findRun(from)
 	if err != nil {
 		return err
@@ -45,12 +47,14 @@ func fork(from, name string, stdout, stderr io.Writer) (err error) {
 	if exists(filepath.Join(root, ref.Project, "models", name, "model.json")) { // a fork that failed has none
 		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
 	}
-	backend, err := local.Open(ctx, &local.Options{Dir: root, Progress: stderr, Slots: 1, Context: 256})
+	about := r.About()
+	backend, err := local.Open(ctx, &local.Options{
+		Dir: root, Device: device, Weights: about.Weights, Progress: stderr, Slots: 1, Context: 256,
+	})
 	if err != nil {
-		return err
+		return openError(err, r)
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
-	about := r.About()
 	opts := &art.ModelOptions{
 		Project: ref.Project, Base: about.Base, Seed: about.Seed, Fork: fmt.Sprintf("%s/%s@%d", ref.Project, ref.Name, step),
 	}

@@ -27,9 +27,17 @@ func recompute(
 		Dir: dir, Device: device, Progress: progress, Slots: 1, Weights: run.About().Weights,
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, nil, errors.Join(openError(err, run), os.RemoveAll(dir))
 	}
 	return backend, func() error { return errors.Join(backend.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// openError adds to the error of opening a backend for a run what the verb can do about it.
+func openError(err error, run *rundir.Run) error {
+	if run.About().Weights != "int8" {
+		return err
+	}
+	return fmt.Errorf("%w; the run has weights in int8: choose a device of XLA with --device", err)
 }
 
 // otherDevice says on which device a run was made where that is not the one in use, else nothing. A stored device is

@@ -217,8 +217,8 @@ func TestReplayVerb_Pruned(t *testing.T) {
 	wantFailure(t, "plot --batch player@2", "no checkpoint of step 2", "it has 0, 3")
 }
 
-// madeOn makes a run one of another device.
-func madeOn(t *testing.T, root, device string) {
+// setAbout replaces a value of model.json of the trained run.
+func setAbout(t *testing.T, root, key, value string) {
 	t.Helper()
 	path := filepath.Join(root, "games", "models", "player", "model.json")
 	content, err := os.ReadFile(path)
@@ -229,7 +229,7 @@ func madeOn(t *testing.T, root, device string) {
 	if err := json.Unmarshal(content, &about); err != nil {
 		t.Fatal(err)
 	}
-	about["device"] = device
+	about[key] = value
 	if content, err = json.Marshal(about); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestReplay_Device(t *testing.T) {
 	}
 	wantFailure(t, "plot player --device cpu", "--device cpu: only --batch computes")
 	made := "xla:cuda - PJRT plugin, go1.26, linux/amd64"
-	madeOn(t, root, made)
+	setAbout(t, root, "device", made)
 	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit\nthe run was made on "+made+", and this is CPU")
 	if r := output[replayed](t, "replay", "player@1", "--json"); r.Device != made || !strings.HasPrefix(r.Used, "CPU") {
 		t.Errorf("%+v", r)
@@ -544,6 +544,26 @@ func TestFork(t *testing.T) {
 	if err := m.Register(t.Context(), b); err != nil {
 		t.Errorf("a program cannot go on with it: %v", err)
 	}
+}
+
+// TestFork_Weights: a fork has the weights of the run in their type, which the device must have.
+func TestFork_Weights(t *testing.T) {
+	root := trainedRun(t)
+	wantFailure(t, "fork player second --device tpu", `no device is called "tpu"`)
+	for _, weights := range []string{"bfloat16", "float32"} {
+		setAbout(t, root, "weights", weights)
+		wantOutput(t, "fork player "+weights, weights)
+		r, _, err := findRun("games/" + weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.About().Weights; got != weights {
+			t.Errorf("a fork of a run of %s is one of %q", weights, got)
+		}
+	}
+	setAbout(t, root, "weights", "int8")
+	wantFailure(t, "fork player third", "does not multiply int8 matrices", "with --device")
+	wantFailure(t, "replay player", "does not multiply int8 matrices", "with --device")
 }
 
 // A report has no weights, no folders of this machine and no keys.
