@@ -14,7 +14,7 @@ type Profile struct {
 	// SlowCompile is set where compiling a graph takes seconds. Batches are then padded to few shapes.
 	SlowCompile bool
 	// TokensPerCall is the number of tokens that each sequence gets per call while decoding: more than one where the
-	// device runs the loop itself, because a call costs a copy of the cache and a synchronisation.
+	// device runs the loop itself, because a call costs a synchronisation, and a gather of what its sequences have cached.
 	TokensPerCall int
 	// FusedAttention is set where attention keeps no scores in memory.
 	FusedAttention bool
