@@ -12,9 +12,9 @@ import "github.com/goart-dev/art/model"
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
-// fused says that the device fuses attention. The gradient of attention has kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them;
-// three where scores are soft-capped. A mask takes a byte for each query and key. With layers that are computed again,
-// one layer has what the gradient needs, and the others n·H each:
+// fused says that the device fuses attention. The gradient of attention has kept of n·length·Q scores at a time, see
+// [model.KeptScores], and two lists like them; three where scores are soft-capped. A mask takes a byte for each query
+// and key. With layers that are computed again, one layer has what the gradient needs, and the others n·H each:
 //
 //	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
