@@ -10,8 +10,8 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [RateChooser], and [Trainer] and [WeightsKeeper] for loops
-//     of one's own;
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [GroupChecker], [RateChooser], and [Trainer] and
+//     [WeightsKeeper] for loops of one's own;
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //
@@ -108,6 +108,14 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 type LossProvider interface {
 	// Losses lists the names that [TrainConfig].Loss may have besides those of [BuiltinLosses].
 	Losses() []Loss
+}
+
+// GroupChecker is a [Backend] that says before a training which groups it would skip. [Pipeline] asks it; without it
+// groups with equal rewards, and of fewer than two trajectories, are those of which nothing can be learned.
+type GroupChecker interface {
+	// CheckGroup says why a group has no advantages under a configuration with its defaults: it is "" where Train would
+	// compute some, and otherwise the reason that [TrainResult].Skipped would have for the group.
+	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) SkipReason
 }
 
 // RateChooser is a [Backend] that knows a learning rate for each model. Others get those of WithDefaults.

@@ -52,7 +52,8 @@ const (
 	// false.
 	ScaleNone AdvantageScale = "none"
 	// ScaleBatch is the population standard deviation of all rewards of the call (Lite PPO, Liu et al. 2025): groups whose
-	// rewards hardly differ are not scaled up.
+	// rewards hardly differ are not scaled up. It is of what advantages are computed from, with Overlong and after
+	// Objective: credit.Transformed has what each objective makes of rewards.
 	ScaleBatch AdvantageScale = "batch"
 )
 

@@ -27,10 +27,12 @@ type PipelineOptions struct {
 	MaxStaleness *int
 	// Stale says what becomes of the scenario of a group that has become too old. Default [StaleDrop].
 	Stale StaleRule
-	// Equal says what becomes of a group whose rewards are all equal, which teaches nothing. Default [EqualRefill].
+	// Equal says what becomes of a group that has no advantages under Train, as those whose rewards are all equal: it
+	// teaches nothing. What Schedule changes is not considered. Default [EqualRefill].
 	Equal EqualRule
 	// MaxRefill is how many groups may be refilled before a step, by [EqualRefill]. Then the step is made of those that
-	// are there; without any the pipeline ends with an [ErrCollapsed]. Default 10 x Groups.
+	// are there; without any the pipeline ends with an [ErrCollapsed]. Default 10 x Groups. With [EqualKeep] setting it is
+	// an error.
 	MaxRefill int
 	// Gather says how rollouts are run. Each group is a gather of its own, of one scenario. Concurrency bounds the
 	// rollouts of all groups together, and Extra makes them independent of stragglers. MaxFailures and MaxFailureFraction
@@ -50,7 +52,7 @@ type PipelineOptions struct {
 	// With [Retention].Best, let [Retention].Newest be the number of steps that are made during an evaluation or more, so
 	// that the best step is not deleted before its reward is known.
 	Evaluate func(ctx context.Context) (*TrajectoryGroup, error)
-	// EvalEvery defaults to 10.
+	// EvalEvery defaults to 10. Without Evaluate setting it is an error.
 	EvalEvery int
 	// Name is the key under which the run stores which scenarios are done; see [Model.SaveState]. Pipelines of one run
 	// over different scenarios have different names. Default "default".
@@ -66,14 +68,14 @@ const (
 	StaleRepeat StaleRule = "repeat" // it is run again, before the next one
 )
 
-// EqualRule says what becomes of a group without differences among its rewards.
+// EqualRule says what becomes of a group that has no advantages. Which ones have none depends on TrainConfig.Objective:
+// those with equal rewards, and of fewer than K trajectories or other rewards than 0 and 1 where that asks for more.
 type EqualRule string
 
 // Rules for groups with equal rewards.
 const (
 	// EqualRefill drops the group, and the next scenario takes its place, so that each step has Groups groups to learn
-	// from (dynamic sampling, Yu et al. 2025). So are groups with fewer than two trajectories. Dropped groups are logged
-	// under split "discarded".
+	// from (dynamic sampling, Yu et al. 2025). Dropped groups are logged under split "discarded".
 	EqualRefill EqualRule = "refill"
 	// EqualKeep counts it as a group of the step, whose training skips it.
 	EqualKeep EqualRule = "keep"
@@ -110,8 +112,9 @@ func Pipeline[S any](
 	ctx context.Context, m *Model, scenarios []S, rollout func(context.Context, S) (*Trajectory, error),
 	opts *PipelineOptions,
 ) (*PipelineResult, error) {
-	o := opts.withDefaults()
 	var p problems
+	opts.checkUnused(&p)
+	o := opts.withDefaults()
 	p.check(rollout != nil, "rollout is nil")
 	p.check(len(scenarios) > 0, "there are no scenarios")
 	o.validate(&p, m)
@@ -141,6 +144,7 @@ func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *Pipel
 		p.check(opts.Stale == "", "Stale is set, and groups of a source cannot be repeated")
 		p.check(opts.Name == "", "Name is set, and a source has no position to store")
 	}
+	opts.checkUnused(&p)
 	o := opts.withDefaults()
 	p.check(source != nil, "source is nil")
 	o.validate(&p, m)
@@ -176,6 +180,16 @@ func (o *PipelineOptions) withDefaults() PipelineOptions {
 		}
 	}
 	return d
+}
+
+// checkUnused adds options, before defaults are filled in, that do nothing without another one.
+func (o *PipelineOptions) checkUnused(p *problems) {
+	if o == nil {
+		return
+	}
+	p.check(o.EvalEvery == 0 || o.Evaluate != nil, "EvalEvery is %d, and Evaluate is nil", o.EvalEvery)
+	p.check(o.MaxRefill == 0 || o.Equal != EqualKeep, "MaxRefill is %d, and Equal is %q: nothing is refilled", o.MaxRefill,
+		EqualKeep)
 }
 
 // validate adds every problem of options with defaults.

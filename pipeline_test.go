@@ -321,6 +321,42 @@ func TestPipeline_EqualRewards(t *testing.T) {
 	})
 }
 
+// checker is a backend that skips groups with a reward of 7.
+type checker struct{ *arttest.Backend }
+
+func (checker) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+	if cfg.K == 2 && slices.ContainsFunc(g.Trajectories, func(t *art.Trajectory) bool { return t.Reward == 7 }) {
+		return art.SkipNotBinary
+	}
+	return ""
+}
+
+// Where the backend says what a training would skip, that is dropped and nothing else, with the backend's reason.
+func TestPipeline_GroupChecker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTrainee(t, nil)
+		if err := x.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		x.Model = art.NewModel("checked", nil)
+		if err := x.Register(t.Context(), checker{x.fake}); err != nil {
+			t.Fatal(err)
+		}
+		rollout := func(ctx context.Context, scenario int) (*art.Trajectory, error) {
+			trajectory, err := x.second(ctx, scenario)
+			if err == nil {
+				trajectory.Reward = float64(7 * (scenario % 2))
+			}
+			return trajectory, err
+		}
+		cfg := &art.TrainConfig{Objective: art.ObjectivePassK, K: 2}
+		result, err := art.Pipeline(t.Context(), x.Model, numbers(20), rollout, &art.PipelineOptions{Groups: 2, Train: cfg})
+		if err != nil || result.Groups != 10 || result.Dropped[art.SkipNotBinary] != 10 || len(result.Dropped) != 1 {
+			t.Errorf("%+v, %v", result, err)
+		}
+	})
+}
+
 // After so many refills a step is made of what there is; without anything the pipeline ends.
 func TestPipeline_RefillLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -621,6 +657,11 @@ func TestPipeline_Invalid(t *testing.T) {
 	_, err = art.Pipeline(t.Context(), x.Model, numbers(1), x.second,
 		&art.PipelineOptions{Train: &art.TrainConfig{Loss: "x"}})
 	wantErr(t, err, art.ErrInvalid, "x")
+	idle := &art.PipelineOptions{EvalEvery: 5, MaxRefill: 5, Equal: art.EqualKeep}
+	_, err = art.Pipeline(t.Context(), x.Model, numbers(1), x.second, idle)
+	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and Equal is")
+	_, err = art.PipelineFrom(t.Context(), x.Model, make(queue), idle)
+	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and Equal is")
 }
 
 // queue is a source of groups.

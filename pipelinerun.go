@@ -309,13 +309,19 @@ func (p *pipeline) dropStale() {
 
 // collapsed is the error of a step for which there is nothing to learn from.
 func (p *pipeline) collapsed() error {
-	return &Error{"pipeline", fmt.Errorf("%w: %d groups in a row had equal rewards", ErrCollapsed, p.refilled),
+	err := fmt.Errorf("%w: %d groups in a row had no advantages, for these reasons: %v", ErrCollapsed, p.refilled,
+		p.window.dropped)
+	return &Error{"pipeline", err,
 		"make scenarios of more even difficulty, or raise the temperature, Gather.GroupSize or MaxRefill"}
 }
 
-// untrainable says why nothing can be learned of a group, as a training would.
+// untrainable says why nothing can be learned of a group, if so: as a training does, if the backend tells, and
+// otherwise by the number of its rewards and their spread.
 func (p *pipeline) untrainable(g *TrajectoryGroup) SkipReason {
 	cfg := p.opts.Train.WithDefaults()
+	if b, ok := p.model.backend.(GroupChecker); ok {
+		return b.CheckGroup(g, cfg)
+	}
 	var rewards []float64
 	for _, t := range g.Trajectories {
 		if t == nil || !finite(t.Reward) {

@@ -75,6 +75,11 @@ func (b *Backend) Train(
 	}, nil
 }
 
+// CheckGroup says why [Backend.Train] would skip a group as a whole.
+func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+	return trainset.CheckGroup(g, cfg)
+}
+
 // beginStep returns the entry of a model for a training from its newest step, with its lock for trainings taken.
 func (b *Backend) beginStep(op string, m *art.Model) (*entry, error) {
 	e, err := b.lock(op, m)

@@ -34,6 +34,11 @@ var policyLosses = map[art.Loss]tokenLoss{
 	art.LossDRO:                {art.LossDRO, 0, unbounded},
 }
 
+// CheckGroup says why [Backend.Train] would skip a group as a whole.
+func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+	return trainset.CheckGroup(g, cfg)
+}
+
 // Train makes the next step with a loss that the protocol has: cispo, ppo, grpo, dr_grpo, dapo, importance_sampling,
 // and dro on a service that takes token weights. Advantages and weights are computed here. What needs another loss is
 // an [art.ErrUnsupported]: levels of ratios, DualClip, MaskRatio, KimiTau, Correction, EntropyBonus, and KL other than

@@ -79,14 +79,15 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend    = (*Backend)(nil)
-	_ art.SFTTrainer = (*Backend)(nil)
-	_ art.DPOTrainer = (*Backend)(nil)
-	_ art.Trainer    = (*Backend)(nil)
-	_ art.Sampler    = (*Backend)(nil)
-	_ art.Tokenizer  = (*Backend)(nil)
-	_ art.Logger     = (*Backend)(nil)
-	_ art.HTTPServer = (*Backend)(nil)
+	_ art.Backend      = (*Backend)(nil)
+	_ art.SFTTrainer   = (*Backend)(nil)
+	_ art.GroupChecker = (*Backend)(nil)
+	_ art.DPOTrainer   = (*Backend)(nil)
+	_ art.Trainer      = (*Backend)(nil)
+	_ art.Sampler      = (*Backend)(nil)
+	_ art.Tokenizer    = (*Backend)(nil)
+	_ art.Logger       = (*Backend)(nil)
+	_ art.HTTPServer   = (*Backend)(nil)
 )
 
 // Open begins a session of a service. opts may be nil.

@@ -31,9 +31,10 @@ const (
 	// leaves out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's
 	// tokens. By default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not.
 	ScaleNone Scale = "none"
-	// ScaleBatch is the population standard deviation of all rewards of the batch (Lite PPO, Liu et al. 2025,
-	// https://arxiv.org/abs/2508.08221): groups whose rewards hardly differ are not scaled up. [Advantages] sees one group
-	// only and does not divide; the caller divides by [BatchStd] + StdEpsilon.
+	// ScaleBatch is the population standard deviation of all rewards of the batch, as the objective transforms them (Lite
+	// PPO, Liu et al. 2025, https://arxiv.org/abs/2508.08221): groups whose rewards hardly differ are not scaled up.
+	// [Advantages] sees one group only and does not divide; the caller divides by [BatchStd] of what [Transformed] returns
+	// for each group, + StdEpsilon.
 	ScaleBatch Scale = "batch"
 )
 

@@ -66,6 +66,35 @@ func (c AdvantageConfig) validateObjective(fail func(format string, args ...any)
 	}
 }
 
+// Transformed returns what the objective makes of the rewards of one group, before a baseline and a scale:
+//
+//	r                                        (ObjectiveMean)
+//	the rank of r, 0 to 1                    (ObjectiveRank)
+//	A, as it is before it is divided         (ObjectivePassK, ObjectiveMaxK: what an attempt adds; 0 without variance)
+//
+// It is nil where the objective has no meaning: fewer than K rewards, other rewards than 0 and 1 of ObjectivePassK, and
+// a single one of ObjectiveRank. The rewards are finite, and an invalid config panics. [BatchStd] of what all groups
+// have is the scale of ScaleBatch.
+func Transformed(rewards []float64, cfg AdvantageConfig) []float64 {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	switch {
+	case cfg.Objective == "" || cfg.Objective == ObjectiveMean:
+		return slices.Clone(rewards)
+	case len(rewards) < max(cfg.K, 2):
+		return nil
+	case cfg.Objective == ObjectiveRank:
+		return ranks(rewards, cfg.tolerance()*largest(rewards))
+	}
+	cfg.Scale = ScaleNone
+	advantages, reason := Advantages(rewards, cfg)
+	if reason == ReasonNoVariance {
+		return make([]float64, len(rewards))
+	}
+	return advantages
+}
+
 // ranks returns the ranks of rewards, 0 to 1. Neighbours in order that differ by at most equal share their mean rank.
 func ranks(rewards []float64, equal float64) []float64 {
 	order := make([]int, len(rewards))

@@ -158,3 +158,29 @@ func TestBatchStd(t *testing.T) {
 	require.InDelta(t, math.Sqrt(1.5), BatchStd([]float64{0, 3, 0, 1}), 1e-15)
 	require.InEpsilon(t, 1e200, BatchStd([]float64{1e200, -1e200}), 1e-15)
 }
+
+// TestTransformed: what objectives make of rewards, by hand, and where they make nothing of them.
+func TestTransformed(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg           AdvantageConfig
+		rewards, want []float64
+	}{
+		"mean":           {AdvantageConfig{}, []float64{3, 3, 1}, []float64{3, 3, 1}},
+		"rank":           {AdvantageConfig{Objective: ObjectiveRank}, []float64{9, -70, 9}, []float64{0.75, 0, 0.75}},
+		"equal ranks":    {AdvantageConfig{Objective: ObjectiveRank}, []float64{9, 9}, []float64{0.5, 0.5}},
+		"one rank":       {AdvantageConfig{Objective: ObjectiveRank}, []float64{9}, nil},
+		"pass@k":         {AdvantageConfig{Objective: ObjectivePassK, K: 1}, []float64{1, 0}, []float64{0.5, -0.5}},
+		"always pass":    {AdvantageConfig{Objective: ObjectivePassK, K: 2}, []float64{1, 0, 1}, []float64{0, 0, 0}},
+		"not binary":     {AdvantageConfig{Objective: ObjectivePassK, K: 1}, []float64{1, 0.5}, nil},
+		"too few":        {AdvantageConfig{Objective: ObjectivePassK, K: 4}, []float64{1, 1, 1}, nil},
+		"max@k":          {AdvantageConfig{Objective: ObjectiveMaxK, K: 3}, []float64{7, 2, 4}, []float64{3, 0, 0}},
+		"scaled largest": {AdvantageConfig{Objective: ObjectiveMaxK, K: 2}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil},
+	} {
+		got := Transformed(c.rewards, c.cfg)
+		require.Equal(t, c.want == nil, got == nil, name)
+		require.InDeltaSlice(t, c.want, got, 1e-12, name)
+		c.cfg.Scale = ScaleStd
+		require.Equal(t, got, Transformed(c.rewards, c.cfg), "%s: the scale must not matter", name)
+	}
+	require.Panics(t, func() { Transformed(nil, AdvantageConfig{K: 1}) })
+}

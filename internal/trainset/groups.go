@@ -7,7 +7,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/runs"
 )
 
 // Set is what a training call trains on, and what it skips.
@@ -34,13 +33,17 @@ type Set struct {
 // number of ids.
 func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit, vocab int) *Set {
 	b := &Set{cfg: cfg, step: step, limit: limit, vocab: vocab, std: 1, origins: map[int]origin{}}
+	rewards := make([][]float64, len(groups))
+	for g, group := range groups {
+		rewards[g] = comparedRewards(group, cfg)
+	}
 	if cfg.Scale == art.ScaleBatch {
-		b.std = batchStd(groups) + credit.StdEpsilon
+		b.std = batchStd(rewards, advantageConfig(cfg)) + credit.StdEpsilon
 	}
 	for g, group := range groups {
 		before := b.Trained
 		b.Advantages = append(b.Advantages, noAdvantages(group))
-		b.addGroup(g, group)
+		b.addGroup(g, group, rewards[g])
 		if b.Trained > before {
 			b.Groups++
 		}
@@ -53,32 +56,63 @@ func (b *Set) skip(group, trajectory int, reason art.SkipReason, detail string) 
 }
 
 // addGroup adds a group with its advantages. A trajectory whose reward is not finite is excluded from the baseline; one
-// that cannot be trained on for another reason is not.
-func (b *Set) addGroup(g int, group *art.TrajectoryGroup) {
+// that cannot be trained on for another reason is not. rewards are the compared ones.
+func (b *Set) addGroup(g int, group *art.TrajectoryGroup, rewards []float64) {
 	if group == nil || len(group.Trajectories) == 0 {
 		b.skip(g, -1, art.SkipEmptyGroup, "")
 		return
 	}
-	var rewards []float64
 	var usable []int
 	for i, t := range group.Trajectories {
 		switch {
 		case t == nil:
 			b.skip(g, i, art.SkipNoSamples, "the trajectory is nil")
-		case math.IsNaN(t.Reward) || math.IsInf(t.Reward, 0):
+		case math.IsNaN(rewards[i]):
 			b.skip(g, i, art.SkipBadReward, fmt.Sprintf("reward is %v", t.Reward))
 		default:
-			rewards, usable = append(rewards, t.Reward+b.overlong(t)), append(usable, i)
+			usable = append(usable, i)
+			b.penalties += rewards[i] - t.Reward
 		}
 	}
-	advantages, reason := credit.Advantages(rewards, advantageConfig(b.cfg))
+	compared := present(rewards)
+	advantages, reason := credit.Advantages(compared, advantageConfig(b.cfg))
 	if reason != credit.ReasonNone {
-		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", rewards))
+		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", compared))
 		return
 	}
 	for k, i := range usable {
 		b.addTrajectory(g, i, group.Trajectories[i], advantages[k]/b.std)
 	}
+}
+
+// CheckGroup says why a training skips a group as a whole, or "" where it has advantages. cfg has its defaults.
+func CheckGroup(group *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+	_, reason := credit.Advantages(present(comparedRewards(group, cfg)), advantageConfig(cfg))
+	return art.SkipReason(reason)
+}
+
+// comparedRewards returns what the trajectories of a group are compared by, the rewards with the penalty for length. It
+// is NaN for those that are left out: nil ones, and those whose reward is not finite.
+func comparedRewards(group *art.TrajectoryGroup, cfg *art.TrainConfig) []float64 {
+	rewards := noAdvantages(group)
+	for i := range rewards {
+		if t := group.Trajectories[i]; t != nil && !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
+			rewards[i] = t.Reward + overlong(t, cfg.Overlong)
+		}
+	}
+	return rewards
+}
+
+// overlong returns what is added to the reward of a trajectory for its length.
+func overlong(t *art.Trajectory, o art.Overlong) float64 {
+	if o.Longest == 0 {
+		return 0
+	}
+	tokens := 0
+	for _, s := range t.Samples() {
+		tokens += len(s.IDs)
+	}
+	return o.Penalty * credit.OverlongPenalty(tokens, o.Longest, o.Buffer)
 }
 
 // advantageConfig translates a configuration.
@@ -89,17 +123,18 @@ func advantageConfig(cfg *art.TrainConfig) credit.AdvantageConfig {
 	}
 }
 
-// batchStd is the standard deviation of all rewards that are finite.
-func batchStd(groups []*art.TrajectoryGroup) float64 {
-	var rewards []float64
-	for _, g := range runs.Present(groups) {
-		for _, t := range g.Trajectories {
-			if !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
-				rewards = append(rewards, t.Reward)
-			}
-		}
+// present returns the rewards that are there.
+func present(rewards []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(rewards), math.IsNaN)
+}
+
+// batchStd is the standard deviation over all groups of what the objective makes of their rewards.
+func batchStd(rewards [][]float64, cfg credit.AdvantageConfig) float64 {
+	var all []float64
+	for _, group := range rewards {
+		all = append(all, credit.Transformed(present(group), cfg)...)
 	}
-	return credit.BatchStd(rewards)
+	return credit.BatchStd(all)
 }
 
 func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
@@ -151,21 +186,6 @@ func (b *Set) skipUntrained(g, i int, t *art.Trajectory) {
 // masked reports whether a sample is left out because it was cut.
 func (b *Set) masked(s *art.Sample) bool {
 	return b.cfg.MaskTruncated && s.Finish == art.FinishLength
-}
-
-// overlong returns what is added to the reward of a trajectory for its length.
-func (b *Set) overlong(t *art.Trajectory) float64 {
-	o := b.cfg.Overlong
-	if o.Longest == 0 {
-		return 0
-	}
-	tokens := 0
-	for _, s := range t.Samples() {
-		tokens += len(s.IDs)
-	}
-	penalty := o.Penalty * credit.OverlongPenalty(tokens, o.Longest, o.Buffer)
-	b.penalties += penalty
-	return penalty
 }
 
 // noAdvantages returns NaN for each trajectory of a group.

@@ -2,6 +2,7 @@ package trainset
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,58 @@ func TestCollect_ScaleBatch(t *testing.T) {
 	require.InDeltaSlice(t, []float64{-0.5 / std, 0.5 / std, -0.25 / std, 0.25 / std}, got, 1e-12)
 }
 
+// TestCollect_ScaleBatchOfObjectives: with another objective the standard deviation is that of what the objective makes
+// of the rewards, by hand, and so does not depend on the size of rewards where only their order counts.
+func TestCollect_ScaleBatchOfObjectives(t *testing.T) {
+	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
+	other := group(play(5), play(5))[0] // skipped: its ranks are equal, and it adds 0 to the best of two
+	for name, c := range map[string]struct {
+		cfg     art.TrainConfig
+		rewards []float64
+		raw     []float64 // what becomes of the rewards of both groups
+		want    []float64 // advantages but for the scale
+	}{
+		"rank": {art.TrainConfig{Objective: art.ObjectiveRank}, []float64{0, 1000, 10}, []float64{0, 1, 0.5, 0.5, 0.5},
+			[]float64{-0.5, 0.5}},
+		"pass@k": {art.TrainConfig{Objective: art.ObjectivePassK, K: 2}, []float64{1, 0, 0, 0},
+			[]float64{0.5, -1.0 / 6, -1.0 / 6, -1.0 / 6, 0, 0}, []float64{0.5, -1.0 / 6, -1.0 / 6, -1.0 / 6}},
+		"max@k": {art.TrainConfig{Objective: art.ObjectiveMaxK, K: 2}, []float64{3, 1, 0}, []float64{2.5, 0.5, 0, 0, 0},
+			[]float64{2.5, 0.5}},
+	} {
+		var first []*art.Trajectory
+		for _, r := range c.rewards {
+			first = append(first, play(r))
+		}
+		c.cfg.Scale = art.ScaleBatch
+		b := FromGroups(append(group(first...), other), c.cfg.WithDefaults(), 0, 20, 100)
+		var got []float64
+		for _, s := range b.Sequences {
+			got = append(got, s.Advantage*(deviation(c.raw)+1e-6))
+		}
+		require.InDeltaSlice(t, c.want, got, 1e-9, name)
+	}
+}
+
+// deviation is the population standard deviation.
+func deviation(x []float64) float64 {
+	var sum, squares float64
+	for _, v := range x {
+		sum, squares = sum+v, squares+v*v
+	}
+	n := float64(len(x))
+	return math.Sqrt(squares/n - sum/n*sum/n)
+}
+
+// TestCollect_ScaleBatchOfPenalized: the standard deviation is of the rewards after the penalty for length.
+func TestCollect_ScaleBatchOfPenalized(t *testing.T) {
+	cfg := &art.TrainConfig{Scale: art.ScaleBatch, Overlong: art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}}
+	long, short := sampled([]int32{1}, []int32{2, 3, 4, 5}), sampled([]int32{1}, []int32{2})
+	b := FromGroups(append(group(rewarded(1, long), rewarded(1, short)), group(rewarded(4, short), rewarded(4, short))...),
+		cfg.WithDefaults(), 0, 20, 100)
+	require.Len(t, b.Sequences, 2)
+	require.InDelta(t, -0.75/(deviation([]float64{-0.5, 1, 4, 4})+1e-6), b.Sequences[0].Advantage, 1e-12)
+}
+
 // TestCollect_Objectives: each reason of package grpo is counted under its own name.
 func TestCollect_Objectives(t *testing.T) {
 	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
@@ -131,6 +184,34 @@ func TestCollect_Objectives(t *testing.T) {
 		require.Empty(t, b.Sequences)
 		require.Equal(t, 1.0, b.Metrics(nil)["data/skipped_"+string(c.want)])
 	}
+}
+
+// TestCheckGroup: it agrees with what a training skips, whatever the objective, for random groups.
+func TestCheckGroup(t *testing.T) {
+	const seed = 3
+	random := rand.New(rand.NewPCG(seed, seed))
+	counts := map[art.SkipReason]int{}
+	for range 2000 {
+		cfg := []*art.TrainConfig{
+			{}, {VarianceTolerance: 0.6}, {Overlong: art.Overlong{Longest: 3, Buffer: 2}}, {Objective: art.ObjectiveRank},
+			{Objective: art.ObjectivePassK, K: 2}, {Objective: art.ObjectiveMaxK, K: 3}, {Objective: art.ObjectivePassK, K: 4},
+		}[random.IntN(7)].WithDefaults()
+		g := &art.TrajectoryGroup{}
+		for range random.IntN(6) {
+			reward := []float64{0, 0, 0, 1, 1, 1, 0.5, math.NaN()}[random.IntN(8)]
+			g.Trajectories = append(g.Trajectories, rewarded(reward, sampled([]int32{1}, make([]int32, 1+random.IntN(4)))))
+		}
+		want := art.SkipReason("")
+		for _, s := range FromGroups([]*art.TrajectoryGroup{g}, cfg, 0, 20, 100).Skipped {
+			if s.Trajectory < 0 {
+				want = s.Reason
+			}
+		}
+		counts[want]++
+		require.Equal(t, want, CheckGroup(g, cfg), "seed %d: %+v", seed, cfg)
+	}
+	require.Len(t, counts, 6, "advantages, and five reasons: %v", counts)
+	require.Equal(t, art.SkipEmptyGroup, CheckGroup(nil, (&art.TrainConfig{}).WithDefaults()))
 }
 
 // TestCollect_Advantages: the result tells the advantage of each trajectory that is trained on, and NaN of others.
