@@ -73,7 +73,7 @@ type Objective string
 const (
 	ObjectiveMean  Objective = "mean"   // the expected reward; the default
 	ObjectiveRank  Objective = "rank"   // the expected rank within the group: for rewards whose size means little
-	ObjectivePassK Objective = "pass@k" // the chance that one of K attempts is right; rewards are 0 and 1
+	ObjectivePassK Objective = "pass@k" // the chance that one of K attempts is right; rewards 0 and 1, no Overlong
 	ObjectiveMaxK  Objective = "max@k"  // the expected best reward of K attempts
 )
 
@@ -123,6 +123,8 @@ const (
 )
 
 // KL keeps the policy close to a reference: the base model, unless Step or Lag say otherwise. It costs a forward pass.
+// A loss of one's own that uses a reference (grpo.LossSpec) has that of Step and Lag too, without a penalty where Coef
+// is 0.
 type KL struct {
 	// Coef is the strength. 0, the default, is off; 0.001 to 0.05 is usual.
 	Coef float64
@@ -185,8 +187,11 @@ type TrainConfig struct {
 	// PrecalculateLogprobs takes the importance ratio against logprobs that are computed before the first update, in place
 	// of those of the sampler, which then only matter for Correction. ART's precalculate_logprobs. It costs a forward
 	// pass. For samples of older steps: the bounds then limit how far this step moves, and Correction how far others have.
+	// It is on with a Correction, where the loss is not a built-in one without an importance ratio: against the sampler's
+	// logprobs the ratio and the correction are the same number, which would count twice.
 	PrecalculateLogprobs bool
-	// Correction is off by default.
+	// Correction is off by default. Its weights are of the policy before the first update (see PrecalculateLogprobs), and
+	// of the policy that is being trained where a loss has no importance ratio.
 	Correction Correction
 	// KL is off by default.
 	KL KL
@@ -355,6 +360,9 @@ func (c *TrainConfig) checkObjective(p *problems) {
 		p.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
 		p.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
 			c.Baseline)
+		p.check(c.Objective != ObjectivePassK || c.Overlong.Longest == 0,
+			"objective %q needs rewards 0 and 1, which Overlong changes: leave Overlong out, or take MaskTruncated or "+
+				"objective %q", ObjectivePassK, ObjectiveMaxK)
 	default:
 		p.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
 	}

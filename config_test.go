@@ -95,6 +95,24 @@ func TestTrainConfig_LossDefaults(t *testing.T) {
 	}
 }
 
+// TestTrainConfig_CorrectionDefaults: a correction is of the policy before its update where the loss has a ratio, or
+// may have one, and costs no forward pass elsewhere.
+func TestTrainConfig_CorrectionDefaults(t *testing.T) {
+	for loss, want := range map[art.Loss]bool{
+		"": true, art.LossGSPO: true, art.LossImportanceSampling: true, "mine": true, art.LossReinforce: false,
+		art.LossCrossEntropy: false, art.LossDRO: false,
+	} {
+		cfg := &art.TrainConfig{Loss: loss, Correction: art.Correction{Method: art.CorrectMask}}
+		if got := cfg.WithDefaults().PrecalculateLogprobs; got != want {
+			t.Errorf("loss %q: precalculated logprobs %v, want %v", loss, got, want)
+		}
+		cfg.Correction = art.Correction{}
+		if cfg.WithDefaults().PrecalculateLogprobs {
+			t.Errorf("loss %q: precalculated logprobs without a correction", loss)
+		}
+	}
+}
+
 // TestTrainConfig_OwnLoss: a loss of a backend is accepted where it is offered, without the options of others.
 func TestTrainConfig_OwnLoss(t *testing.T) {
 	cfg := &art.TrainConfig{Loss: "mine"}
@@ -102,6 +120,11 @@ func TestTrainConfig_OwnLoss(t *testing.T) {
 	if err := cfg.WithDefaults().Validate("other", "mine"); err != nil {
 		t.Error(err)
 	}
+	if err := (&art.TrainConfig{Loss: "mine", KL: art.KL{Lag: 2}}).Validate("mine"); err != nil {
+		t.Errorf("it may use a reference without a penalty: %v", err)
+	}
+	cfg.KL = art.KL{Advantage: true, Lag: 2}
+	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, "and no coefficient")
 	cfg.Epsilon, cfg.KimiTau = ptr(0.1), 1
 	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, `"mine" takes no epsilon`, `"mine" takes no kimi tau`)
 }
@@ -123,6 +146,9 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1, PrecalculateLogprobs: true}, []string{"no kimi tau", "precalculate logprobs does nothing"}},
 		{art.TrainConfig{Correction: art.Correction{High: 3}, KL: art.KL{Lag: 1}, Overlong: art.Overlong{Penalty: 1}}, []string{"and no method", "and no coefficient", "and no longest"}},
 		{art.TrainConfig{Correction: art.Correction{Method: "x"}, KL: art.KL{Coef: -1, Estimator: "k4"}, EntropyBonus: -2}, []string{`unknown correction "x"`, "KL coefficient is -1", `unknown KL estimator "k4"`, "entropy bonus is -2"}},
+		{art.TrainConfig{Objective: art.ObjectivePassK, K: 2, Overlong: art.Overlong{Longest: 5}}, []string{"leave Overlong out"}},
+		{art.TrainConfig{Loss: art.LossCrossEntropy, AdvantageBalance: 0.5, Scale: art.ScaleBatch, Baseline: art.BaselineLeaveOne, NormalizeAdvantages: ptr(false), KL: art.KL{Coef: 1, Advantage: true}}, []string{"no advantage balance", "no scale", "no baseline", "no normalize advantages", "no KL in advantages"}},
+		{art.TrainConfig{KL: art.KL{Step: ptr(1)}}, []string{"and no coefficient"}},
 		{art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Low: 2}, KL: art.KL{Coef: 1, Step: ptr(-1), Lag: 2}, Overlong: art.Overlong{Longest: 5, Buffer: 6}}, []string{"between 2 and 2", "KL step is -1", "want one of them", "buffer is 6"}},
 	} {
 		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
@@ -133,6 +159,9 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1}, {Loss: art.LossDrGRPO, Length: 512},
 		{Loss: art.LossReinforce, PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectTruncate}},
 		{Correction: art.Correction{Method: art.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
+		{Objective: art.ObjectiveMaxK, K: 2, Scale: art.ScaleBatch, Overlong: art.Overlong{Longest: 5}},
+		{Loss: art.LossCrossEntropy, Correction: art.Correction{Method: art.CorrectTruncate}, KL: art.KL{Coef: 0.1}},
+		(&art.TrainConfig{Loss: art.LossCrossEntropy}).WithDefaults(),
 		{KL: art.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: art.Overlong{Longest: 100, Buffer: 20}},
 	} {
 		if err := good.Validate(); err != nil {

@@ -96,10 +96,32 @@ func (c *TrainConfig) checkLoss(p *problems, own []Loss) {
 	} {
 		p.check(!option.set || option.fits, "loss %q takes no %s", loss, option.what)
 	}
+	if loss == LossCrossEntropy {
+		c.checkLikelihood(p)
+	}
 	if d := (&TrainConfig{Loss: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}).WithDefaults(); traits.surrogate {
 		p.check(c.DualClip == 0 || c.DualClip > 1+*d.EpsilonHigh, "dual clip is %v, want more than 1 + epsilon high, %v",
 			c.DualClip, 1+*d.EpsilonHigh)
 	}
+}
+
+// checkLikelihood checks that nothing is set that changes the size of advantages alone: [LossCrossEntropy] takes their
+// sign.
+func (c *TrainConfig) checkLikelihood(p *problems) {
+	for _, option := range []struct {
+		fits bool
+		what string
+	}{
+		{c.AdvantageBalance == 0, "advantage balance"},
+		{c.Scale == "" || c.Scale == ScaleStd, "scale"},
+		{c.Baseline == "" || c.Baseline == BaselineMean, "baseline"},
+		{c.NormalizeAdvantages == nil || *c.NormalizeAdvantages, "normalize advantages"},
+	} {
+		p.check(option.fits, "loss %q takes no %s: it uses the sign of advantages only", LossCrossEntropy, option.what)
+	}
+	p.check(!c.KL.Advantage,
+		"loss %q takes no KL in advantages, which would choose the tokens that are trained on: leave out KL.Advantage for "+
+			"a penalty in the loss", LossCrossEntropy)
 }
 
 // fillTerms sets the defaults of what is on beside the loss.
@@ -109,6 +131,10 @@ func (c *TrainConfig) fillTerms() {
 		c.Correction.High = cmp.Or(c.Correction.High, 2)
 	case CorrectMask:
 		c.Correction.Low, c.Correction.High = cmp.Or(c.Correction.Low, 0.5), cmp.Or(c.Correction.High, 5)
+	}
+	traits, builtin := builtinLosses[c.Loss]
+	if c.Correction.Method != "" && (traits.ratio || !builtin) {
+		c.PrecalculateLogprobs = true
 	}
 	if c.KL.Coef != 0 {
 		estimator := KLK3
@@ -125,7 +151,8 @@ func (c *TrainConfig) fillTerms() {
 // checkTerms checks what is computed beside the loss: an option of something that is off is an error.
 func (c *TrainConfig) checkTerms(p *problems) {
 	c.Correction.check(p)
-	c.KL.check(p)
+	_, builtin := builtinLosses[cmp.Or(c.Loss, LossCISPO)]
+	c.KL.check(p, builtin)
 	c.Overlong.check(p)
 	p.notNegative("entropy bonus", &c.EntropyBonus)
 	if c.Loss == LossReinforce && c.KimiTau == 0 || c.Loss == LossCrossEntropy {
@@ -144,10 +171,15 @@ func (c Correction) check(p *problems) {
 		"correction is between %v and %v, want 0 <= low < high", lo, hi)
 }
 
-func (k KL) check(p *problems) {
+// check checks the options. A loss that is not built in may take the reference without a penalty; its backend knows.
+func (k KL) check(p *problems, builtin bool) {
 	p.notNegative("KL coefficient", &k.Coef)
 	checkName(p, "KL estimator", k.Estimator, KLK1, KLK2, KLK3)
-	p.check(k.Coef != 0 || k == KL{}, "KL has options %+v and no coefficient", k)
+	penalty := k
+	if !builtin {
+		penalty.Step, penalty.Lag = nil, 0
+	}
+	p.check(k.Coef != 0 || penalty == KL{}, "KL has options %+v and no coefficient", k)
 	p.check(k.Step == nil || *k.Step >= 0, "KL step is %d, want >= 0", deref(k.Step))
 	p.check(k.Lag >= 0, "KL lag is %d, want >= 0", k.Lag)
 	p.check(k.Step == nil || k.Lag == 0, "KL has step %d and lag %d, want one of them", deref(k.Step), k.Lag)

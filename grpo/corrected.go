@@ -32,6 +32,9 @@ const (
 //	w = w·max(Low, min(r, High))                       (Truncate)
 //	w = w·r where Low <= r <= High, 0 elsewhere        (Mask)
 //
+// Set FromOld for a loss with an importance ratio, and let old be logprobs of the policy that is trained, before its
+// update. Where old are those of the sampler, r and the ratio of the loss are the same number, which counts twice.
+//
 // An engine that samples with other numbers than those that are trained on needs it, and so does data of old policies.
 // Behavior is the logprob that the sampler recorded, of its policy or of what temperature, top-p and top-k made of it.
 // Where sampler and trainer agree, as on the CPU device, r is 1 on policy, and the loss as it was.

@@ -31,7 +31,9 @@ type LossSpec struct {
 	// Sampled says that the tokens were sampled by a policy, whose logprobs are in Old. The trainer then reports by how
 	// much they differ from its own.
 	Sampled bool
-	// Reference says that the loss uses LossInputs.Reference: every sequence must have them.
+	// Reference says that the loss uses LossInputs.Reference: every sequence must have them. Train of backend/local then
+	// computes them, at the price of a forward pass: of the base model, or of the step that KL.Step or KL.Lag of
+	// art.TrainConfig say. KL.Coef adds a penalty to the loss, and may be 0.
 	Reference bool
 	// Entropy says that the loss uses LossInputs.Entropy, which costs a softmax over the vocabulary with its gradient.
 	Entropy bool

@@ -77,6 +77,15 @@ func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
 	return penalty
 }
 
+// checkReference refuses a reference that neither a penalty nor the loss uses.
+func checkReference(cfg *art.TrainConfig, loss grpo.Loss) error {
+	if cfg.KL.Coef != 0 || cfg.KL == (art.KL{}) || loss.Spec().Reference {
+		return nil
+	}
+	err := fmt.Errorf("%w: KL has options and no coefficient, and loss %q uses no reference", art.ErrInvalid, cfg.Loss)
+	return &art.Error{Op: "train", Err: err, Hint: "leave out KL, or set KL.Coef"}
+}
+
 // policyLoss translates a configuration with a built-in loss.
 func policyLoss(cfg *art.TrainConfig) grpo.PolicyLoss {
 	return grpo.PolicyLoss{

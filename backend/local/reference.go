@@ -23,7 +23,7 @@ func (u *policyUpdate) addLogprobs(
 			return nil, err
 		}
 	}
-	if cfg.KL.Coef == 0 {
+	if !cfg.KL.Advantage && !u.loss.Spec().Reference {
 		return seqs, nil
 	}
 	reference, err := u.reference(e, t)
@@ -70,7 +70,7 @@ func score(
 	return nil
 }
 
-// reference returns the parameters that a penalty keeps close to.
+// reference returns the parameters that a penalty keeps close to, or that a loss compares with.
 func (u *policyUpdate) reference(e *entry, t *trainer.Trainer) (*trainer.State, error) {
 	k := u.cfg.KL
 	step := max(u.step-1-k.Lag, 0)

@@ -26,6 +26,10 @@ func (b *Backend) Train(
 	if len(groups) == 0 {
 		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one group of two trajectories"}
 	}
+	loss := b.lossOf(cfg)
+	if err := checkReference(cfg, loss); err != nil {
+		return nil, err
+	}
 	e, err := b.beginStep("train", m)
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func (b *Backend) Train(
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
 		u := policyUpdate{
-			cfg: cfg, loss: b.lossOf(cfg), batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
+			cfg: cfg, loss: loss, batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
 			progress: bar.update(cfg.Progress),
 		}
 		next, report, err := u.run(ctx, e, e.learner(b), metrics)
