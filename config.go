@@ -2,7 +2,6 @@ package art
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -271,9 +270,11 @@ type SFTConfig struct {
 	Epochs int
 	// Warmup is the fraction of all optimizer steps, 0 to 1, over which the learning rate rises from 0. Default 0.
 	Warmup float64
-	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end. nil is 1: constant.
+	// Decay is the fraction of the learning rate, 0 to 1, that it falls towards. nil is 0 for [ScheduleLinear] and
+	// [ScheduleCosine]. [ScheduleConstant] has none: setting another one than 1 is an error.
 	Decay *float64
-	// Schedule is the shape of the decay. Default [ScheduleLinear].
+	// Schedule is how the learning rate changes after the warm-up. Default [ScheduleConstant], and [ScheduleLinear] if
+	// Decay is set.
 	Schedule Schedule
 	// Part is what this call is of a training of several calls: Warmup, Decay and Schedule are then of the whole. The zero
 	// value is all of it.
@@ -402,7 +403,7 @@ func (c *SFTConfig) WithDefaults() *SFTConfig {
 	d.BatchSize = cmp.Or(d.BatchSize, 8)
 	d.Epochs = cmp.Or(d.Epochs, 1)
 	d.Turns = cmp.Or(d.Turns, TurnsAll)
-	d.Decay, d.Schedule = valueOr(d.Decay, 1), cmp.Or(d.Schedule, ScheduleLinear)
+	d.Schedule, d.Decay = fillSchedule(d.Schedule, d.Decay)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 1)
 	return &d
 }
@@ -417,8 +418,7 @@ func (c *SFTConfig) Validate() error {
 	p.check(c.BatchSize >= 0, "batch size is %d, want >= 0", c.BatchSize)
 	p.check(c.Epochs >= 0, "epochs is %d, want >= 0", c.Epochs)
 	p.check(c.Warmup >= 0 && c.Warmup <= 1, "warmup is %v, want 0 <= warmup <= 1", c.Warmup)
-	p.check(c.Decay == nil || *c.Decay >= 0 && *c.Decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(c.Decay))
-	checkSchedule(&p, c.Schedule)
+	checkSchedule(&p, c.Schedule, c.Decay)
 	p.check(c.Part == SchedulePart{} || c.Part.From >= 0 && c.Part.From < c.Part.To && c.Part.To <= 1,
 		"part is from %v to %v, want 0 <= from < to <= 1", c.Part.From, c.Part.To)
 	checkName(&p, "turns", c.Turns, TurnsAll, TurnsLast)
@@ -429,7 +429,8 @@ func (c *SFTConfig) Validate() error {
 }
 
 // Rates returns the learning rate of each optimizer step, from 0, of a call that makes so many: that of a
-// [RateSchedule], in which step k of n of a Part is at From + (To - From)·(k+1)/n of the whole. Backends call it.
+// [RateSchedule], in which step k of n of a Part is from From + (To - From)·k/n to From + (To - From)·(k+1)/n of the
+// whole. Backends call it.
 func (c *SFTConfig) Rates(steps int) func(step int) float64 {
 	c = c.WithDefaults()
 	s := RateSchedule{Rate: c.LearningRate, Steps: steps, Warmup: c.Warmup, Decay: *c.Decay, Shape: c.Schedule}
@@ -437,9 +438,8 @@ func (c *SFTConfig) Rates(steps int) func(step int) float64 {
 		return s.At
 	}
 	s.Steps = 1
-	return func(step int) float64 {
-		return s.at(c.Part.From + (c.Part.To-c.Part.From)*float64(step+1)/float64(steps))
-	}
+	at := func(step int) float64 { return c.Part.From + (c.Part.To-c.Part.From)*float64(step)/float64(steps) }
+	return func(step int) float64 { return s.during(at(step), at(step+1)) }
 }
 
 // deref returns *p, or the zero value of a nil p.
@@ -448,10 +448,11 @@ func deref[T any](p *T) T { return *valueOr(p, *new(T)) }
 // Schedule is the shape of a learning rate over optimizer steps, after a warm-up.
 type Schedule string
 
-// Schedules. What is left of the rate at the end is Decay, in each of them.
+// Schedules. Those that fall do so towards Decay, which the step after the last one would have.
 const (
-	ScheduleLinear Schedule = "linear" // falls by the same amount in each step; the default
-	ScheduleCosine Schedule = "cosine" // falls along half a cosine: slowly at both ends (Loshchilov and Hutter 2017)
+	ScheduleConstant Schedule = "constant" // stays as it is
+	ScheduleLinear   Schedule = "linear"   // falls by the same amount in each step
+	ScheduleCosine   Schedule = "cosine"   // falls along half a cosine: slowly at both ends (Loshchilov and Hutter 2017)
 )
 
 // RateSchedule is a learning rate that changes over the steps of a training. For a loop over [Model.Train], whose
@@ -466,31 +467,41 @@ type RateSchedule struct {
 	Steps int
 	// Warmup is the fraction of Steps, 0 to 1, over which the rate rises from 0.
 	Warmup float64
-	// Decay is the fraction of Rate, 0 to 1, that is left at the end. 1 is constant after the warm-up.
+	// Decay is the fraction of Rate, 0 to 1, that the rate falls towards. 1 is constant after the warm-up, and
+	// [ScheduleConstant] has none.
 	Decay float64
 	// Shape of the decay; "" is [ScheduleLinear].
 	Shape Schedule
 }
 
-// At returns the rate of a step, counted from 0. With w = Warmup·Steps and n = step + 1,
+// At returns the rate of a step, counted from 0. With w = Warmup·Steps,
 //
-//	Rate·n/w                                n < w
-//	Rate·(1 + (Decay - 1)·f)                otherwise, with x = (n - w) / (Steps - w)
+//	Rate·(step + 1)/w                       step + 1 < w
+//	Rate·(1 + (Decay - 1)·f)                otherwise, with x = max(step - w, 0) / (Steps - w)
+//	f = 0                                   constant
 //	f = x                                   linear
 //	f = (1 - cos(π·x)) / 2                  cosine
-func (s RateSchedule) At(step int) float64 { return s.at(float64(min(step+1, s.Steps))) }
+//
+// So no step has a rate of 0: the first one of the decay has Rate, and the last one of a linear decay to 0 has
+// Rate/(Steps - w). The decay is that of get_linear_schedule_with_warmup and get_cosine_schedule_with_warmup of Hugging
+// Face's Transformers, whose warm-up begins with a step at 0, where this one begins with 1/w.
+func (s RateSchedule) At(step int) float64 {
+	step = min(step, s.Steps-1)
+	return s.during(float64(step), float64(step+1))
+}
 
-// at returns the rate after n steps, which may be a fraction.
-func (s RateSchedule) at(n float64) float64 {
+// during returns the rate from one number of steps to another, which may be fractions: of the end in the warm-up, and
+// of the beginning in the decay.
+func (s RateSchedule) during(from, to float64) float64 {
 	warmup := s.Warmup * float64(s.Steps)
-	if n < warmup {
-		return s.Rate * (n / warmup)
+	if to < warmup {
+		return s.Rate * (to / warmup)
 	}
 	left := float64(s.Steps) - warmup
-	if left <= 0 {
+	if left <= 0 || s.Shape == ScheduleConstant {
 		return s.Rate
 	}
-	x := (n - warmup) / left
+	x := max(from-warmup, 0) / left
 	if s.Shape == ScheduleCosine {
 		x = (1 - math.Cos(math.Pi*x)) / 2
 	}
@@ -529,9 +540,22 @@ func RewardStdMultiplier(rows []HistoryRow) float64 {
 	return max(0, start+slope*float64(steps[len(steps)-1])) / start
 }
 
-// checkSchedule checks a name.
-func checkSchedule(p *problems, s Schedule) {
-	if s != "" && s != ScheduleLinear && s != ScheduleCosine {
-		*p = append(*p, fmt.Sprintf("unknown schedule %q, want %q or %q", s, ScheduleLinear, ScheduleCosine))
+// fillSchedule returns a schedule and its decay with their defaults.
+func fillSchedule(s Schedule, decay *float64) (Schedule, *float64) {
+	if s == "" && decay != nil {
+		s = ScheduleLinear
 	}
+	s = cmp.Or(s, ScheduleConstant)
+	if s == ScheduleConstant {
+		return s, valueOr(decay, 1)
+	}
+	return s, valueOr(decay, 0)
+}
+
+// checkSchedule checks a schedule and its decay.
+func checkSchedule(p *problems, s Schedule, decay *float64) {
+	checkName(p, "schedule", s, ScheduleConstant, ScheduleLinear, ScheduleCosine)
+	p.check(decay == nil || *decay >= 0 && *decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(decay))
+	p.check(s != ScheduleConstant || decay == nil || *decay == 1,
+		"decay is %v, and schedule %q has none: leave it out, or take schedule %q", deref(decay), s, ScheduleLinear)
 }

@@ -172,7 +172,7 @@ func TestTrainConfig_Combinations(t *testing.T) {
 
 func TestSFTConfig_WithDefaults(t *testing.T) {
 	want := &art.SFTConfig{LearningRate: 5e-5, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1,
-		Schedule: art.ScheduleLinear, Turns: art.TurnsAll}
+		Schedule: art.ScheduleConstant, Turns: art.TurnsAll}
 	wantEqual(t, "of nil", (*art.SFTConfig)(nil).WithDefaults(), want)
 	given := &art.SFTConfig{
 		LearningRate: 1, BatchSize: 2, Epochs: 3, Warmup: 0.1, Decay: ptr(0.0), MaxGradNorm: -1, WeightDecay: 0.5, Seed: 6,

@@ -123,9 +123,11 @@ type DPOConfig struct {
 	Epochs int
 	// Warmup is the fraction of all optimizer steps, 0 to 1, over which the learning rate rises from 0. Default 0.
 	Warmup float64
-	// Decay is the fraction of the learning rate, 0 to 1, that is left at the end. nil is 1: constant.
+	// Decay is the fraction of the learning rate, 0 to 1, that it falls towards. nil is 0 for [ScheduleLinear] and
+	// [ScheduleCosine]. [ScheduleConstant] has none: setting another one than 1 is an error.
 	Decay *float64
-	// Schedule is the shape of the decay. Default [ScheduleLinear].
+	// Schedule is how the learning rate changes after the warm-up. Default [ScheduleConstant], and [ScheduleLinear] if
+	// Decay is set.
 	Schedule Schedule
 	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
@@ -152,7 +154,7 @@ func (c *DPOConfig) WithDefaults() *DPOConfig {
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-6)
 	d.BatchSize = cmp.Or(d.BatchSize, 8)
 	d.Epochs = cmp.Or(d.Epochs, 1)
-	d.Decay, d.Schedule = valueOr(d.Decay, 1), cmp.Or(d.Schedule, ScheduleLinear)
+	d.Schedule, d.Decay = fillSchedule(d.Schedule, d.Decay)
 	d.MaxGradNorm = cmp.Or(d.MaxGradNorm, 1)
 	return &d
 }
@@ -170,8 +172,7 @@ func (c *DPOConfig) Validate() error {
 	p.check(c.BatchSize >= 0, "batch size is %d, want >= 0", c.BatchSize)
 	p.check(c.Epochs >= 0, "epochs is %d, want >= 0", c.Epochs)
 	p.check(c.Warmup >= 0 && c.Warmup <= 1, "warmup is %v, want 0 <= warmup <= 1", c.Warmup)
-	p.check(c.Decay == nil || *c.Decay >= 0 && *c.Decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(c.Decay))
-	checkSchedule(&p, c.Schedule)
+	checkSchedule(&p, c.Schedule, c.Decay)
 	p.check(finite(c.MaxGradNorm), "max grad norm is %v, want a finite number", c.MaxGradNorm)
 	p.notNegative("weight decay", &c.WeightDecay)
 	return p.err("train dpo", configHint)

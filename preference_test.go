@@ -93,7 +93,7 @@ func TestPreference_Prompt(t *testing.T) {
 func TestDPOConfig_WithDefaults(t *testing.T) {
 	want := &art.DPOConfig{
 		Beta: 0.1, LearningRate: 5e-6, BatchSize: 8, Epochs: 1, Decay: ptr(1.0), MaxGradNorm: 1,
-		Schedule: art.ScheduleLinear,
+		Schedule: art.ScheduleConstant,
 	}
 	wantEqual(t, "of nil", (*art.DPOConfig)(nil).WithDefaults(), want)
 	if got := (&art.DPOConfig{LengthNormalized: true}).WithDefaults().Beta; got != 5 {

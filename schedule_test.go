@@ -14,9 +14,11 @@ func TestRateSchedule_At(t *testing.T) {
 		want []float64
 	}{
 		"constant": {art.RateSchedule{Rate: 2, Steps: 2, Decay: 1}, []float64{2, 2, 2}},
-		"linear":   {art.RateSchedule{Rate: 1, Steps: 4}, []float64{0.75, 0.5, 0.25, 0, 0}},
-		"warm-up":  {art.RateSchedule{Rate: 1, Steps: 4, Warmup: 0.5, Decay: 0.5}, []float64{0.5, 1, 0.75, 0.5}},
-		"cosine":   {art.RateSchedule{Rate: 1, Steps: 4, Shape: art.ScheduleCosine}, []float64{0.853553, 0.5, 0.146447, 0}},
+		"named":    {art.RateSchedule{Rate: 2, Steps: 2, Warmup: 1, Shape: art.ScheduleConstant}, []float64{1, 2, 2}},
+		"linear":   {art.RateSchedule{Rate: 1, Steps: 4}, []float64{1, 0.75, 0.5, 0.25, 0.25}},
+		"one step": {art.RateSchedule{Rate: 1, Steps: 1, Shape: art.ScheduleCosine}, []float64{1, 1}},
+		"warm-up":  {art.RateSchedule{Rate: 1, Steps: 4, Warmup: 0.5, Decay: 0.5}, []float64{0.5, 1, 1, 0.75}},
+		"cosine":   {art.RateSchedule{Rate: 1, Steps: 4, Shape: art.ScheduleCosine}, []float64{1, 0.853553, 0.5, 0.146447}},
 		"all warm": {art.RateSchedule{Rate: 1, Steps: 2, Warmup: 1}, []float64{0.5, 1}},
 	} {
 		for step, want := range c.want {
@@ -39,9 +41,45 @@ func TestSFTConfig_Rates(t *testing.T) {
 				t.Errorf("%s: the rate of step %d is %v, want %v", shape, step, got, want)
 			}
 		}
-		if got := whole(11); math.Abs(got-0.2) > 1e-12 {
-			t.Errorf("%s: the last rate is %v, want 0.2", shape, got)
+		if got := whole(11); got <= 0.2 || got > 0.51 {
+			t.Errorf("%s: the last rate is %v, want a little above 0.2", shape, got)
 		}
+	}
+}
+
+// TestSFTConfig_ScheduleDefaults: a schedule that falls, falls to 0 where nothing is said, and a decay falls linearly.
+// No step has a rate of 0, not even the only one of a call.
+func TestSFTConfig_ScheduleDefaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  art.SFTConfig
+		want []float64
+	}{
+		"nothing":       {art.SFTConfig{}, []float64{1, 1, 1, 1}},
+		"constant":      {art.SFTConfig{Schedule: art.ScheduleConstant}, []float64{1, 1, 1, 1}},
+		"decay":         {art.SFTConfig{Decay: ptr(0.5)}, []float64{1, 0.875, 0.75, 0.625}},
+		"linear":        {art.SFTConfig{Schedule: art.ScheduleLinear}, []float64{1, 0.75, 0.5, 0.25}},
+		"linear to 1":   {art.SFTConfig{Schedule: art.ScheduleLinear, Decay: ptr(1.0)}, []float64{1, 1, 1, 1}},
+		"cosine":        {art.SFTConfig{Schedule: art.ScheduleCosine}, []float64{1, 0.853553, 0.5, 0.146447}},
+		"one of cosine": {art.SFTConfig{Schedule: art.ScheduleCosine}, []float64{1}},
+	} {
+		c.cfg.LearningRate = 1
+		if err := c.cfg.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantEqual(t, name, c.cfg.WithDefaults().WithDefaults(), c.cfg.WithDefaults())
+		rates := c.cfg.Rates(len(c.want))
+		for step, want := range c.want {
+			if got := rates(step); math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s: the rate of step %d is %v, want %v", name, step, got, want)
+			}
+		}
+	}
+	constant := art.SFTConfig{Schedule: art.ScheduleConstant, Decay: ptr(0.1)}
+	wantErr(t, constant.Validate(), art.ErrInvalid, `decay is 0.1, and schedule "constant" has none`)
+	preference := art.DPOConfig{Schedule: art.ScheduleConstant, Decay: ptr(0.1)}
+	wantErr(t, preference.Validate(), art.ErrInvalid, `decay is 0.1, and schedule "constant" has none`)
+	if got := (&art.DPOConfig{Schedule: art.ScheduleCosine}).WithDefaults(); *got.Decay != 0 {
+		t.Errorf("preferences: a cosine falls to %v", *got.Decay)
 	}
 }
 

@@ -8,14 +8,13 @@ import (
 )
 
 // constant is the schedule of art sft under which the learning rate does not fall.
-const constant = "constant"
+const constant = string(art.ScheduleConstant)
 
 // setSchedule translates --schedule.
 func (s *sftVerb) setSchedule() error {
 	switch shape := art.Schedule(s.schedule); shape {
-	case constant:
-	case art.ScheduleLinear, art.ScheduleCosine:
-		s.cfg.Schedule, s.cfg.Decay = shape, new(float64)
+	case art.ScheduleConstant, art.ScheduleLinear, art.ScheduleCosine:
+		s.cfg.Schedule = shape
 	default:
 		return badUsage("--schedule %s: want %s, %s or %s", shape, constant, art.ScheduleLinear, art.ScheduleCosine)
 	}
