@@ -5,14 +5,20 @@
 #   .gpu/gpu.sh SLICE...                 there: needs jax's CUDA plug-in, PyTorch, transformers and PEFT, and no Go
 #   .gpu/gpu.sh table                    the figures of all slices so far
 #
-# Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on. Parity comes first: where it fails, no
-# figure counts. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
+# Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on; gap, gap-plain and gap-float32, the gap of
+# sampler and trainer and the time of a step with each setting; and several, a step of GRPO on one and on all GPUs of the
+# host. Parity comes first: where it fails, no figure counts. Compiled programs are kept: the second run of a slice shows
+# how long it takes to open them, and one that ran out of time goes on where it was. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
 # the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the
 # next ones still run. The exit status is then 1, and what failed is listed below the table until the slice has passed.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
 #   PYTHON   python3; its packages are also searched for XLA's plug-in
 #   OUT      folder of the results, .gpu/out: lines of JSON, and log.txt with what failed
+#   SHAPE    of gap and several, qwen3-0.6b
+#   BUCKETS  "64 256 1024 4096", tokens of prompt and reply for gap
+#   GPUS     of several, all
+#   ART_XLA_CACHE  folder of the programs that are kept, .gpu/programs; empty for none
 set -uo pipefail
 cd "$(dirname "$0")"
 
@@ -20,6 +26,8 @@ DEVICE=${DEVICE:-xla:cuda}
 PEER_DEVICE=${PEER_DEVICE:-cuda}
 PYTHON=${PYTHON:-python3}
 AT_ONCE=${AT_ONCE:-3} # jobs
+SHAPE=${SHAPE:-qwen3-0.6b}
+BUCKETS=${BUCKETS:-64 256 1024 4096}
 LONG=16384            # tokens of the sequence of the job train
 LIMIT=460             # seconds of a slice
 
@@ -81,7 +89,7 @@ finish() {
 # ours SHAPE measures this project. Calls of 32 tokens and of one show what the loop on the device gains.
 ours() {
 	local shape=$1 file=art-$1.jsonl
-	gpu() { start "$file" ./gpu -device "$DEVICE" -shape "$shape" -budget 20s -lock "$OUT/lock" "$@"; }
+	gpu() { start "$file" ./gpu -device "$DEVICE" -card "$CARD" -shape "$shape" -budget 20s -lock "$OUT/lock" "$@"; }
 	gpu -tokens "$LONG" -recompute train
 	gpu -tokens 256 -batch 1 decode
 	gpu -tokens 256 -batch 64 decode
@@ -94,11 +102,37 @@ ours() {
 	finish
 }
 
+# gap DEVICE OPTION... measures the gap of sampler and trainer for each number of tokens, all compiling at once.
+gap() {
+	local device=$1 tokens AT_ONCE=4
+	shift
+	for tokens in $BUCKETS; do
+		start art-gap.jsonl ./gpu -device "$device" -card "$CARD" -shape "$SHAPE" -budget 20s -lock "$OUT/lock" \
+			-tokens "$tokens" -batch 8 "$@" gap
+	done
+	finish
+}
+
+# several measures a step of GRPO on one GPU and on all.
+several() {
+	local n
+	if [ "$GPUS" -lt 2 ]; then
+		failed "several needs 2 GPUs, and there are $GPUS"
+		return
+	fi
+	for n in 1 "$GPUS"; do
+		start art-several.jsonl ./gpu -device "$DEVICE" -card "$CARD" -shape "$SHAPE" -budget 20s -lock "$OUT/lock" \
+			-tokens 512 -batch 64 -devices "$n" grpo
+	done
+	finish
+}
+
 # peers SHAPE measures the same with transformers and PEFT. Their decoding is slowest and comes last.
 peers() {
 	local shape=$1 file=peers-$1.jsonl
 	peer() {
-		start "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --shape "$shape" --budget 20 --lock "$OUT/lock" "$@"
+		start "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --card "$CARD" --shape "$shape" --budget 20 \
+			--lock "$OUT/lock" "$@"
 	}
 	peer --tokens "$LONG" --recompute train
 	peer --tokens 2048 forward
@@ -131,6 +165,10 @@ run() {
 	7b) ours qwen2.5-7b ;;
 	8b) ours llama-3-8b ;;
 	14b) ours qwen2.5-14b ;;
+	gap) gap "$DEVICE" ;;
+	gap-plain) gap "$DEVICE,flash_attention=false" ;;
+	gap-float32) gap "$DEVICE" -weights float32 -cache float32 ;;
+	several) several ;;
 	peers-tiny) LONG=256 peers tiny ;;
 	peers-0.6b) peers qwen3-0.6b ;;
 	peers-4b) peers qwen3-4b ;;
@@ -152,6 +190,9 @@ fi
 OUT=${OUT:-$PWD/out}
 mkdir -p "$OUT"
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$("$PYTHON" -c 'import sys; print(sys.prefix)')}
+export ART_XLA_CACHE=${ART_XLA_CACHE-$PWD/programs}
+CARD=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+GPUS=${GPUS:-$(nvidia-smi -L 2>/dev/null | wc -l)}
 status=0 started=() # jobs beside this one
 {
 	command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader >&2

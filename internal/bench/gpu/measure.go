@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -40,18 +41,18 @@ func measureJob(job string, o options) error {
 	if err != nil {
 		return err
 	}
-	device, err := openDevice(o.device)
+	kept, err := keepPrograms(job, o)
 	if err != nil {
 		return err
 	}
-	defer progress(device)()
-	params, err := draw(device, c, kind)
+	places, err := openPlaces(o, c, kind)
 	if err != nil {
 		return err
 	}
-	s := &subject{options: o, device: device, config: c, params: params, size: kind.Size(), cached: cached}
+	defer progress(places[0].device)()
+	s := &subject{options: o, place: places[0], all: places, config: c, cached: cached, kept: kept}
 	return map[string]func() error{
-		"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train, "grpo": s.grpo,
+		"forward": s.forward, "prefill": s.prefill, "decode": s.decode, "train": s.train, "grpo": s.grpo, "gap": s.gap,
 	}[job]()
 }
 
@@ -80,21 +81,27 @@ func progress(device compute.Backend) (stop func()) {
 // subject is the measured model on its device.
 type subject struct {
 	options
-	device compute.Backend
+	place          // the first device
+	all    []place // and those that share the steps of GRPO with it
 	config *model.Config
-	params *model.Params
-	size   int          // bytes of an element of a matrix
-	cached dtypes.DType // of the KV cache
+	cached dtypes.DType           // of the KV cache
+	kept   func(programs int) int // see keepPrograms
 }
 
 // work is what one run of a job does.
 type work struct {
 	job    string
-	tokens int           // of all sequences
-	passes float64       // through the weights per token, in units of a forward pass
-	reads  float64       // of all weights
+	tokens int           // that the rate counts, of all sequences
+	prompt int           // tokens of each prompt, for steps of GRPO
 	first  time.Duration // of the first run, 0 when it has not been made yet
 	less   time.Duration // subtracted from each run
+	step   *step         // what the last run was made of, for steps of GRPO
+}
+
+// timing is a run that counts.
+type timing struct {
+	seconds float64
+	step    step
 }
 
 // report times f, which runs the job once, and prints the rates.
@@ -111,31 +118,42 @@ func (s *subject) report(w work, f func() error) error {
 		return err
 	}
 	defer unlock()
-	times, err := s.times(f)
+	list, err := s.times(w, f)
 	if err != nil {
 		return err
 	}
-	for i := range times {
-		times[i] -= w.less.Seconds()
-	}
-	slices.Sort(times)
-	median := times[len(times)/2]
-	all, multiplied := parameters(s.config)
+	return emit(s.result(w, first, list))
+}
+
+// result is that of runs.
+func (s *subject) result(w work, first time.Duration, list []timing) result {
+	slices.SortFunc(list, func(a, b timing) int { return cmp.Compare(a.seconds, b.seconds) })
+	median := list[len(list)/2]
 	r := result{
-		Who: "art", Job: w.job, Device: s.options.device, Shape: s.shape, Weights: s.weights, Cache: s.cache,
-		Batch:  s.batch,
-		Tokens: s.tokens,
-		First:  first.Seconds(), Best: times[0], Median: median,
-		Rate: float64(w.tokens) / median, Recompute: s.recompute, Go: runtime.Version(),
-		TFLOPs: 2 * float64(multiplied) * float64(w.tokens) * w.passes / median / 1e12,
-		GBs:    w.reads * float64(all*s.size) / median / 1e9,
+		Who: "art", Job: w.job, Device: s.options.name, Card: s.card, Shape: s.shape, Weights: s.weights, Cache: s.cache,
+		Batch: s.batch, Prompt: w.prompt, Tokens: s.tokens - w.prompt,
+		First: first.Seconds(), Best: list[0].seconds, Median: median.seconds,
+		Rate: float64(w.tokens) / median.seconds, Recompute: s.recompute, Go: runtime.Version(),
 	}
-	if w.job == "decode" || w.job == "grpo" {
+	if w.step != nil {
+		r.Devices, r.Rollouts, r.Training = len(s.all), median.step.rollouts, median.step.training
+		r.Gap = gapOfRuns(list)
+	}
+	if w.job == "decode" || w.step != nil {
 		r.Steps = s.steps
 	}
-	programs, took := graphx.Compiled(s.device)
-	r.Programs, r.Compile = programs, took.Seconds()
-	return emit(r)
+	programs, took := s.compiled()
+	r.Programs, r.Kept, r.Compile = programs, s.kept(programs), took.Seconds()
+	return r
+}
+
+// compiled is how many programs all devices have compiled or read, and how long that took.
+func (s *subject) compiled() (programs int, took time.Duration) {
+	for _, on := range s.all {
+		n, t := graphx.Compiled(on.device)
+		programs, took = programs+n, took+t
+	}
+	return programs, took
 }
 
 // alone waits until no other program that was given the same file measures. Several can then compile at once.
@@ -149,18 +167,22 @@ func (s *subject) alone() (unlock func(), err error) {
 
 // times runs f until the budget is spent, at least once and at most as often as runs says. A run in which a program was
 // compiled does not count.
-func (s *subject) times(f func() error) (times []float64, err error) {
-	for start := time.Now(); len(times) == 0 || len(times) < s.runs && time.Since(start) < s.budget; {
-		before, _ := graphx.Compiled(s.device)
+func (s *subject) times(w work, f func() error) (list []timing, err error) {
+	for start := time.Now(); len(list) == 0 || len(list) < s.runs && time.Since(start) < s.budget; {
+		before, _ := s.compiled()
 		begin := time.Now()
 		if err := f(); err != nil {
 			return nil, err
 		}
-		if after, _ := graphx.Compiled(s.device); after == before {
-			times = append(times, time.Since(begin).Seconds())
+		t := timing{seconds: (time.Since(begin) - w.less).Seconds()}
+		if w.step != nil {
+			t.step = *w.step
+		}
+		if after, _ := s.compiled(); after == before {
+			list = append(list, t)
 		}
 	}
-	return times, nil
+	return list, nil
 }
 
 // ids returns arbitrary tokens.
@@ -188,7 +210,7 @@ func (s *subject) forward() error {
 		in = append(in, x)
 	}
 	in = append(in, tensors.FromFlatDataAndDimensions(s.ids(s.batch*s.tokens, 1), s.batch, s.tokens))
-	return s.report(work{job: "forward", tokens: s.batch * s.tokens, passes: 1, reads: 1}, func() error {
+	return s.report(work{job: "forward", tokens: s.batch * s.tokens}, func() error {
 		out, err := exec.Call1(in...)
 		if err != nil {
 			return err
@@ -199,10 +221,11 @@ func (s *subject) forward() error {
 	})
 }
 
-func (s *subject) engine(context, steps int) (*engine.Engine, error) {
+// engine opens an engine for so many requests at once.
+func (s *subject) engine(on place, slots, context int) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Device: s.device, Config: s.config, Params: s.params, Slots: s.batch, Context: context, CacheType: s.cached,
-		FewShapes: true, DecodeSteps: steps,
+		Device: on.device, Config: s.config, Params: on.params, Slots: slots, Context: context, CacheType: s.cached,
+		FewShapes: true, DecodeSteps: s.steps,
 	})
 }
 
@@ -232,13 +255,13 @@ func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
 
 // prefill makes one token after prompts that are not cached.
 func (s *subject) prefill() error {
-	e, err := s.engine(s.tokens+1, s.steps)
+	e, err := s.engine(s.place, s.batch, s.tokens+1)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	call := 0
-	return s.report(work{job: "prefill", tokens: s.batch * s.tokens, passes: 1, reads: 1}, func() error {
+	return s.report(work{job: "prefill", tokens: s.batch * s.tokens}, func() error {
 		var prompts [][]int32
 		for range s.batch {
 			call++
@@ -251,7 +274,7 @@ func (s *subject) prefill() error {
 // decode makes tokens of sequences whose prompts are cached. The time of a call that makes a single token, with the
 // copies of the prompts from slot to slot, is subtracted.
 func (s *subject) decode() error {
-	e, err := s.engine(promptOfDecode+s.tokens+1, s.steps)
+	e, err := s.engine(s.place, s.batch, promptOfDecode+s.tokens+1)
 	if err != nil {
 		return err
 	}
@@ -276,7 +299,7 @@ func (s *subject) decode() error {
 	}
 	least := time.Since(begin)
 	return s.report(work{
-		job: "decode", tokens: s.batch * s.tokens, passes: 1, reads: float64(s.tokens), first: first, less: least,
+		job: "decode", tokens: s.batch * s.tokens, first: first, less: least,
 	}, func() error { return complete(e, prompts, s.tokens+1) })
 }
 
@@ -292,25 +315,34 @@ func (s *subject) train() error {
 		batch[i] = sequence(s.ids(s.tokens+1, i), 1, i)
 	}
 	update := s.trains(a, s.batch*s.tokens, updates)
-	w := work{job: "train", tokens: updates * s.batch * s.tokens, passes: 2, reads: 2 * updates}
-	return s.report(w, func() error { return update(batch, grpo.SupervisedLoss{}) })
+	return s.report(work{job: "train", tokens: updates * s.batch * s.tokens}, func() error {
+		_, err := update(batch, grpo.SupervisedLoss{})
+		return err
+	})
 }
 
 // updates is the number of updates of a run of the job train.
 const updates = 4
 
-// trains returns what makes updates of an adapter with a batch.
-func (s *subject) trains(a *lora.Adapter, microTokens, updates int) func([]grpo.Sequence, grpo.Loss) error {
-	teacher := trainer.New(trainer.AdapterTarget(s.config, s.params, a), trainer.Options{
+// trains returns what makes updates of an adapter with a batch, on all devices.
+func (s *subject) trains(
+	a *lora.Adapter, microTokens, updates int,
+) func([]grpo.Sequence, grpo.Loss) (*trainer.Report, error) {
+	opts := trainer.Options{
 		Device: s.device, Workers: 1, MicroTokens: microTokens, FewShapes: true, Recompute: s.recompute,
-	})
-	state := trainer.AdapterState(a)
-	return func(batch []grpo.Sequence, loss grpo.Loss) error {
-		_, _, err := teacher.Train(context.Background(), state, batch, trainer.Run{
+	}
+	for _, r := range s.all[1:] {
+		opts.Replicas = append(opts.Replicas, trainer.Replica{
+			Device: r.device, Params: r.params, Programs: trainer.NewPrograms(r.device, s.config),
+		})
+	}
+	teacher, state := trainer.New(trainer.AdapterTarget(s.config, s.params, a), opts), trainer.AdapterState(a)
+	return func(batch []grpo.Sequence, loss grpo.Loss) (*trainer.Report, error) {
+		_, report, err := teacher.Train(context.Background(), state, batch, trainer.Run{
 			Loss: loss, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-5 },
 			Epochs: updates, MiniBatches: 1,
 		})
-		return err
+		return report, err
 	}
 }
 

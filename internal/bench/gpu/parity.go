@@ -60,7 +60,7 @@ func (c comparison) agrees() bool {
 // parity compares the built-in model, and one with random weights and odd dimensions. With float32 the differences must
 // be rounding errors. When one comparison fails, the next ones still run.
 func parity(o options) error {
-	device, err := openDevice(o.device)
+	device, err := openDevice(o.name)
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ func parity(o options) error {
 		} {
 			weights, cache := kinds[0], kinds[1]
 			r, err := compare(host, device, m.w, weights, cache)
-			r.Job, r.Device, r.Model, r.Weights, r.Cache = "parity", o.device, m.name, weights, cache
+			r.Job, r.Device, r.Model, r.Weights, r.Cache = "parity", o.name, m.name, weights, cache
 			if err == nil && !r.agrees() {
 				err = errors.New("differs from the CPU device by more than rounding")
 			}
 			if r.OK = err == nil; !r.OK {
 				r.Problem = err.Error()
-				errs = append(errs, fmt.Errorf("%s, %s with %s: %w", o.device, m.name, weights, err))
+				errs = append(errs, fmt.Errorf("%s, %s with %s: %w", o.name, m.name, weights, err))
 			}
 			if err := emit(r); err != nil {
 				return err

@@ -32,6 +32,9 @@ func TestComparison_NotFinite(t *testing.T) {
 				var got map[string]any
 				require.NoError(t, json.Unmarshal(line, &got))
 				require.Equal(t, map[bool]string{true: "NaN", false: "+Inf"}[math.IsNaN(float64(bad))], got[name])
+				var back comparison
+				require.NoError(t, json.Unmarshal(line, &back))
+				require.False(t, back.agrees(), "what was read again")
 			}
 		}
 	}

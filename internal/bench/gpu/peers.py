@@ -2,8 +2,9 @@
 
     python peers.py --device cuda --shape qwen3-0.6b --batch 16 decode
 
-Jobs are forward, prefill, decode, train and grpo. One line of JSON for each, with the versions. Tried with torch 2.15.0,
-transformers 4.57.1 and PEFT 0.17.1 on a CPU. A job that does not fit into memory is reported and has no figures.
+Jobs are forward, prefill, decode, train and grpo. One line of JSON for each, with the versions. Decoding is measured with
+generate, and with a loop of this file as well where a short trial finds that faster; rollouts take the faster one. Tried with
+torch 2.15.0, transformers 5.24.0 and PEFT 0.21.2 on a CPU. A job that does not fit into memory is reported and has no figures.
 """
 
 import argparse
@@ -21,6 +22,7 @@ except ImportError as err:
 
 CACHED = 128  # tokens that are cached when decoding begins
 UPDATES = 4  # of a run of the job train
+TRIAL = 32  # tokens after which generate and the loop are compared
 COMMON = dict(rms_norm_eps=1e-6, rope_theta=1e6, max_position_embeddings=32768)
 
 
@@ -50,16 +52,13 @@ TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 class Subject:
     def __init__(self, args):
-        self.args = args
+        self.args, self.lock = args, None
         torch.manual_seed(0)
         with torch.device(args.device):
             model = transformers.AutoModelForCausalLM.from_config(SHAPES[args.shape](), dtype=DTYPES[args.weights])
         self.model = model.eval().requires_grad_(False)
-        matrices = [p for p in model.parameters() if p.dim() == 2]
-        self.bytes = sum(p.numel() * p.element_size() for p in model.parameters())
-        self.multiplied = sum(p.numel() for p in matrices)
-        if not model.config.tie_word_embeddings:
-            self.multiplied -= model.get_input_embeddings().weight.numel()
+        model.generation_config.eos_token_id = None  # all tokens are made
+        self.step = None  # (rollouts, training) of the last run of grpo, seconds
 
     def ids(self, tokens, start=0):
         a = self.args
@@ -70,59 +69,85 @@ class Subject:
         if self.args.device == "cuda":
             torch.cuda.synchronize()
 
-    def report(self, job, tokens, passes, reads, run):
-        """Times run; tokens are those of all sequences, the rest is as in measure.go."""
-        times, start = [], time.perf_counter()
-        first = None
+    def report(self, job, tokens, run, less=0.0, **more):
+        """Times run, less a part of each. tokens are those of all sequences; more is written too."""
+        runs, start, first = [], time.perf_counter(), None
         for _ in range(self.args.runs + 1):
-            if first is not None and not times and self.args.lock:
-                lock = open(self.args.lock, "w")  # closed when the program ends
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            if first is not None and not runs:
+                self.alone()
                 start = time.perf_counter()
-            self.sync()
-            begin = time.perf_counter()
-            run()
-            self.sync()
-            taken = time.perf_counter() - begin
+            taken = self.timed(run)
             if first is None:
                 first = taken
                 continue
-            times.append(taken)
+            runs.append((taken - less, self.step))
             if time.perf_counter() - start > self.args.budget:
                 break
-        median = sorted(times)[len(times) // 2]
+        median, step = sorted(runs, key=lambda r: r[0])[len(runs) // 2]
+        if step:
+            more.update(rollouts_s=step[0], training_s=step[1])
         a = self.args
-        print(json.dumps(dict(
-            who="transformers", job=job, device=a.device, shape=a.shape, weights=a.weights, batch=a.batch, tokens=a.tokens, recompute=a.recompute,
-            first_s=first, best_s=min(times), median_s=median, tokens_per_s=tokens / median,
-            tflop_per_s=2 * self.multiplied * tokens * passes / median / 1e12, weights_gb_s=reads * self.bytes / median / 1e9,
-            versions={m.__name__: m.__version__ for m in (torch, transformers, peft)},
-            attention=self.model.config._attn_implementation)), flush=True)
+        line = dict(
+            who="transformers", job=job, device=a.device, card=a.card, shape=a.shape, weights=a.weights, batch=a.batch, tokens=a.tokens,
+            recompute=a.recompute, first_s=first, best_s=min(r[0] for r in runs), median_s=median, tokens_per_s=tokens / median,
+            versions={m.__name__: m.__version__ for m in (torch, transformers, peft)}, attention=self.model.config._attn_implementation)
+        print(json.dumps({**line, **more}), flush=True)
+
+    def timed(self, run):
+        self.sync()
+        begin = time.perf_counter()
+        run()
+        self.sync()
+        return time.perf_counter() - begin
+
+    def alone(self):
+        """Waits until no other program that was given the same file measures."""
+        if self.args.lock and not self.lock:
+            self.lock = open(self.args.lock, "w")  # closed when the program ends
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
 
     @torch.inference_mode()
     def forward(self):
         ids = self.ids(self.args.tokens)
-        self.report("forward", ids.numel(), 1, 1, lambda: self.model(ids, use_cache=False, logits_to_keep=1).logits.float().cpu())
+        self.report("forward", ids.numel(), lambda: self.model(ids, use_cache=False, logits_to_keep=1).logits.float().cpu())
 
     @torch.inference_mode()
     def prefill(self):
         ids = self.ids(self.args.tokens)
-        self.report("prefill", ids.numel(), 1, 1, lambda: self.model(ids, use_cache=True, logits_to_keep=1).logits.argmax(-1).cpu())
+        self.report("prefill", ids.numel(), lambda: self.model(ids, use_cache=True, logits_to_keep=1).logits.argmax(-1).cpu())
+
+    def generate(self, ids, tokens):
+        """transformers' own sampling of so many tokens, with its default cache. The result has the prompts too."""
+        return self.model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
+            min_new_tokens=tokens, max_new_tokens=tokens, pad_token_id=0)
+
+    def loop(self, ids, tokens):
+        """The same with nothing but the model and a sample in each step."""
+        out, made = self.model(ids, use_cache=True, logits_to_keep=1), [ids]
+        for i in range(tokens):
+            made.append(torch.multinomial(torch.softmax(out.logits[:, -1].float(), -1), 1))
+            if i < tokens - 1:
+                out = self.model(made[-1], past_key_values=out.past_key_values, use_cache=True)
+        return torch.cat(made, 1)
+
+    def loop_wins(self, ids):
+        """Says whether the loop is faster, by a few tokens of each; their first run is not counted."""
+        self.alone()
+        taken = [min(self.timed(lambda: way(ids, TRIAL)) for _ in range(3)) for way in (self.generate, self.loop)]
+        print(f"peers: {TRIAL} tokens: generate {taken[0]:.2f} s, loop {taken[1]:.2f} s", file=sys.stderr)
+        return taken[1] < taken[0]
 
     @torch.inference_mode()
     def decode(self):
+        """Tokens after the first one; the time of the prompt, with that one, is subtracted."""
         ids, a = self.ids(CACHED), self.args
-        cache = self.model(ids, use_cache=True, logits_to_keep=1).past_key_values
-
-        def run():
-            cache.crop(CACHED)
-            token = ids[:, :1]
-            for _ in range(a.tokens):
-                logits = self.model(token, past_key_values=cache, use_cache=True).logits[:, -1].float()
-                token = torch.multinomial(torch.softmax(logits, -1), 1)
-            token.cpu()
-
-        self.report("decode", a.batch * a.tokens, 1, a.tokens, run)
+        ways = [("generate", self.generate)]
+        if self.loop_wins(ids):
+            ways.append(("loop", self.loop))
+        for how, way in ways:
+            less = min(self.timed(lambda: way(ids, 1)) for _ in range(3))
+            self.report("decode", a.batch * a.tokens, lambda: way(ids, a.tokens + 1), less, how=how)
 
     def adapter(self):
         self.model = peft.get_peft_model(self.model, peft.LoraConfig(r=16, lora_alpha=32, target_modules=TARGETS)).train()
@@ -150,37 +175,30 @@ class Subject:
             for _ in range(UPDATES):
                 self.update([ids], 1)
 
-        self.report("train", UPDATES * self.args.batch * self.args.tokens, 2, 2 * UPDATES, run)
+        self.report("train", UPDATES * self.args.batch * self.args.tokens, run)
 
     def grpo(self):
         """Steps as in step.go. The loss is cross entropy, which costs as much as a loss of GRPO without a reference."""
         self.adapter()
         a = self.args
         prompts = self.ids(a.tokens)[: a.batch // 8].repeat_interleave(8, 0)
+        self.model.eval()
+        with torch.inference_mode():
+            how, way = ("loop", self.loop) if self.loop_wins(prompts) else ("generate", self.generate)
 
-        @torch.inference_mode()
         def rollouts():
             self.model.eval()
-            out = self.model(prompts, use_cache=True, logits_to_keep=1)
-            made = [prompts]
-            for i in range(a.tokens):
-                made.append(torch.multinomial(torch.softmax(out.logits[:, -1].float(), -1), 1))
-                if i < a.tokens - 1:
-                    out = self.model(made[-1], past_key_values=out.past_key_values, use_cache=True)
+            with torch.inference_mode():
+                made = way(prompts, a.tokens)
             self.model.train()
-            return torch.cat(made, 1)
+            return made.clone()  # which takes part in gradients
 
         def step():
-            self.sync()
-            start = time.perf_counter()
-            ids = rollouts().clone()
-            self.sync()
-            sampled = time.perf_counter() - start
-            self.update(ids.split(8), a.tokens)
-            self.sync()
-            print(f"peers: step: {sampled:.2f} s of rollouts, {time.perf_counter() - start - sampled:.2f} s of training", file=sys.stderr)
+            made = []
+            sampled = self.timed(lambda: made.append(rollouts()))
+            self.step = sampled, self.timed(lambda: self.update(made[0].split(8), a.tokens))
 
-        self.report("grpo", a.batch * a.tokens, 1, a.tokens, step)
+        self.report("grpo", a.batch * a.tokens, step, how=how, prompt=a.tokens)
 
 
 def main():
@@ -193,6 +211,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--budget", type=float, default=60)
     parser.add_argument("--lock", help="a file: programs that are given the same one measure one after the other")
+    parser.add_argument("--card", default="", help="name of the GPU by nvidia-smi, for the table")
     parser.add_argument("--recompute", action="store_true", help="gradient checkpointing")
     parser.add_argument("job", choices=["forward", "prefill", "decode", "train", "grpo"])
     args = parser.parse_args()

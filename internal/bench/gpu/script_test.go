@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ const standIn = `#!/usr/bin/env bash
 case "${!#}" in
 parity) [ ! -e broken ] ;;
 *.jsonl) cat "${@:2}" ;;
-*) echo "{\"job\": \"${!#}\"}" ;;
+*) echo "{\"job\": \"${!#}\"} of $*, programs in $ART_XLA_CACHE" ;;
 esac
 `
 
@@ -31,7 +32,7 @@ func script(t *testing.T) (folder string, run func(slices ...string) (output str
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "gpu"), []byte(standIn), 0o700)) //nolint:gosec // it is run
 	return folder, func(slices ...string) (string, int) {
 		c := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join(folder, "gpu.sh")}, slices...)...)
-		c.Env = append(os.Environ(), "VIRTUAL_ENV="+folder, "OUT="+folder, "DEVICE=xla:cpu")
+		c.Env = append(os.Environ(), "VIRTUAL_ENV="+folder, "OUT="+folder, "DEVICE=xla:cpu", "GPUS=1")
 		output, err := c.Output()
 		if err != nil {
 			require.IsType(t, &exec.ExitError{}, err)
@@ -63,4 +64,32 @@ func TestScript_Failed(t *testing.T) {
 
 	_, status = run("nonsense", "parity")
 	require.Equal(t, 1, status)
+}
+
+// TestScript_Gap: a slice measures each bucket with its setting, and programs are kept beside the script.
+func TestScript_Gap(t *testing.T) {
+	folder, run := script(t)
+	for slice, setting := range map[string]string{
+		"gap": "-device xla:cpu -card", "gap-plain": "-device xla:cpu,flash_attention=false",
+		"gap-float32": "-weights float32 -cache float32",
+	} {
+		output, status := run(slice)
+		require.Zero(t, status)
+		require.Equal(t, 4, strings.Count(output, `"job": "gap"`), output)
+		require.Equal(t, 4, strings.Count(output, setting), output)
+		require.Equal(t, 4, strings.Count(output, "programs in "+filepath.Join(folder, "programs")), output)
+		for _, tokens := range []string{"64", "256", "1024", "4096"} {
+			require.Contains(t, output, "-tokens "+tokens+" ")
+		}
+	}
+}
+
+// TestScript_Several: a slice for several GPUs fails where there is one.
+func TestScript_Several(t *testing.T) {
+	_, run := script(t)
+	output, status := run("several")
+	require.Equal(t, 1, status)
+	require.Empty(t, output)
+	output, _ = run("table")
+	require.Contains(t, output, "FAILED: several: several needs 2 GPUs, and there are 1")
 }

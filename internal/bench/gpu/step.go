@@ -2,69 +2,121 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
 // repliesOfPrompt is the number of replies to each prompt of a step of GRPO.
 const repliesOfPrompt = 8
 
+// step is what a step of GRPO was made of.
+type step struct {
+	rollouts, training float64 // seconds; rollouts include the upload of the adapter
+	gap                trainer.Difference
+}
+
+// stepShape says how many tokens a step has.
+type stepShape struct {
+	prompt, reply int
+	microTokens   int // of a micro-batch
+}
+
 // grpo makes whole steps: batch sequences, 8 of each prompt, of as many tokens as their prompt; then one update.
 func (s *subject) grpo() error {
+	shape := stepShape{prompt: s.tokens, reply: s.tokens, microTokens: 8 * 1024}
+	s.tokens *= 2
+	return s.stepsOf("grpo", shape)
+}
+
+// gap makes the same steps with the tokens of a bucket, half of them a prompt, for the gap of sampler and trainer. Its
+// micro-batches are half as large, so that several of these jobs fit on a GPU in float32.
+func (s *subject) gap() error {
+	return s.stepsOf("gap", stepShape{prompt: s.tokens / 2, reply: s.tokens - s.tokens/2, microTokens: 4 * 1024})
+}
+
+func (s *subject) stepsOf(job string, shape stepShape) error {
 	a, err := adapterOf(s.config)
 	if err != nil {
 		return err
 	}
-	e, err := s.engine(2*s.tokens+1, s.steps)
+	disturb(a)
+	e, err := s.pool(shape.prompt + shape.reply + 1)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	update, call := s.trains(a, 8*1024, 1), 0
-	return s.report(work{job: "grpo", tokens: s.batch * s.tokens, passes: 1, reads: float64(s.tokens)}, func() error {
+	update, call, last := s.trains(a, shape.microTokens, 1), 0, step{}
+	w := work{job: job, tokens: s.batch * shape.reply, prompt: shape.prompt, step: &last}
+	return s.report(w, func() error {
 		start := time.Now()
 		loaded, err := e.NewAdapter(a)
 		if err != nil {
 			return err
 		}
 		call++
-		batch, err := s.rollouts(e, loaded, call)
+		batch, err := s.rollouts(e, loaded, shape, call)
 		if err != nil {
 			return err
 		}
 		sampled := time.Since(start)
-		if err := update(batch, grpo.PolicyLoss{Kind: grpo.PPO}); err != nil {
+		report, err := update(batch, grpo.PolicyLoss{Kind: grpo.PPO})
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "gpu: step: %.2f s of rollouts, %.2f s of training\n",
-			sampled.Seconds(), (time.Since(start) - sampled).Seconds())
+		last = step{sampled.Seconds(), (time.Since(start) - sampled).Seconds(), report.Gap}
 		return nil
 	})
 }
 
+// disturb gives an adapter that changes nothing small random numbers, so that the gap has its part.
+func disturb(a *lora.Adapter) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for _, l := range a.Layers() {
+		for i := range l.B {
+			l.B[i] = float32(0.02 * rng.NormFloat64())
+		}
+	}
+}
+
+// pool opens an engine on each device, which share the sequences.
+func (s *subject) pool(context int) (*engine.Pool, error) {
+	var list []*engine.Engine
+	for _, on := range s.all {
+		e, err := s.engine(on, (s.batch+len(s.all)-1)/len(s.all), context)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return engine.NewPool(list...), nil
+}
+
 // rollouts samples sequences for prompts that are new in each call.
-func (s *subject) rollouts(e *engine.Engine, a *engine.Adapter, call int) ([]grpo.Sequence, error) {
+func (s *subject) rollouts(
+	e *engine.Pool, a *engine.Adapter, shape stepShape, call int,
+) ([]grpo.Sequence, error) {
 	batch, errs := make([]grpo.Sequence, s.batch), make([]error, s.batch)
 	var wg sync.WaitGroup
 	for i := range batch {
 		wg.Go(func() {
-			prompt := s.ids(s.tokens, 1000*call+i/repliesOfPrompt)
+			prompt := s.ids(shape.prompt, 1000*call+i/repliesOfPrompt)
 			r, err := e.Complete(context.Background(), engine.Request{
-				Prompt: prompt, MaxTokens: s.tokens, Seed: uint64(i), Adapter: a,
+				Prompt: prompt, MaxTokens: shape.reply, Seed: uint64(i), Adapter: a,
 				Sampling: model.Sampling{Temperature: 1, TopP: 1},
 			})
 			if err != nil {
 				errs[i] = err
 				return
 			}
-			batch[i] = sequence(append(prompt, r.IDs...), s.tokens, i)
-			copy(batch[i].Logprobs[s.tokens:], r.Logprobs)
+			batch[i] = sequence(append(prompt, r.IDs...), shape.prompt, i)
+			copy(batch[i].Logprobs[shape.prompt:], r.Logprobs)
 		})
 	}
 	wg.Wait()
