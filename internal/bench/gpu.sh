@@ -5,8 +5,8 @@
 #   .gpu/gpu.sh SLICE...                 there: needs jax's CUDA plug-in, PyTorch, transformers and PEFT, and no Go
 #   .gpu/gpu.sh table                    the figures of all slices so far
 #
-# Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on; gap, gap-plain and gap-float32, the gap of
-# sampler and trainer and the time of a step with each setting; and several, a step of GRPO on one and on all GPUs of the
+# Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on; gap, gap-plain, gap-cache and gap-float32,
+# the gap of sampler and trainer and the time of a step with each setting; and several, a step of GRPO on one and on all GPUs of the
 # host. Parity comes first: where it fails, no figure counts. Compiled programs are kept: the second run of a slice shows
 # how long it takes to open them, and one that ran out of time goes on where it was. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
 # the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the
@@ -167,6 +167,7 @@ run() {
 	14b) ours qwen2.5-14b ;;
 	gap) gap "$DEVICE" ;;
 	gap-plain) gap "$DEVICE,flash_attention=false" ;;
+	gap-cache) gap "$DEVICE,flash_attention=false" -cache float32 ;;
 	gap-float32) gap "$DEVICE" -weights float32 -cache float32 ;;
 	several) several ;;
 	peers-tiny) LONG=256 peers tiny ;;

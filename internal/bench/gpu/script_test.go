@@ -71,6 +71,7 @@ func TestScript_Gap(t *testing.T) {
 	folder, run := script(t)
 	for slice, setting := range map[string]string{
 		"gap": "-device xla:cpu -card", "gap-plain": "-device xla:cpu,flash_attention=false",
+		"gap-cache":   "flash_attention=false -card  -shape qwen3-0.6b -budget 20s",
 		"gap-float32": "-weights float32 -cache float32",
 	} {
 		output, status := run(slice)
