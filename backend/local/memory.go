@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -73,7 +74,7 @@ type memory struct {
 // newMemory returns the memory of a device, by its name in Options.
 func newMemory(device string, few bool) *memory {
 	profile := graphx.NamedProfile(cmp.Or(device, cpu.Name))
-	m := &memory{fused: profile.FusedAttention, few: few, workers: profile.RunsAtOnce()}
+	m := &memory{fused: profile.FusedAttention, few: few, workers: runtime.GOMAXPROCS(0)}
 	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
 	if profile.UnknownMemory {
 		m.free = func() (int64, bool) { return 0, false }

@@ -2,7 +2,6 @@ package graphx
 
 import (
 	"cmp"
-	"runtime"
 	"strings"
 
 	"github.com/gomlx/compute"
@@ -20,29 +19,18 @@ type Profile struct {
 	FusedAttention bool
 	// BFloat16 is set where the device multiplies bfloat16 matrices with float32 accumulation.
 	BFloat16 bool
-	// SharesCores is set where runs at once divide the cores of the process, and keep them busier than one. Elsewhere one
-	// run has all of the device, and another beside it takes memory only.
-	SharesCores bool
 	// UnknownMemory is set where tensors live in memory whose size is not known: go-xla does not report that of a GPU.
 	UnknownMemory bool
 }
 
 // profiles by the name under which a device is registered.
 var profiles = map[string]Profile{
-	"cpu": {TokensPerCall: 1, FusedAttention: true, BFloat16: true, SharesCores: true},
+	"cpu": {TokensPerCall: 1, FusedAttention: true, BFloat16: true},
 	"xla": {SlowCompile: true, TokensPerCall: 32, BFloat16: true, UnknownMemory: true},
 }
 
 // ProfileOf returns the profile of a device.
 func ProfileOf(device compute.Backend) Profile { return NamedProfile(device.Name()) }
-
-// RunsAtOnce is how many runs keep a device busy.
-func (p Profile) RunsAtOnce() int {
-	if p.SharesCores {
-		return runtime.GOMAXPROCS(0)
-	}
-	return 1
-}
 
 // NamedProfile returns the profile of the device that a name opens: its name in GoMLX's registry, optionally followed
 // by a colon and a configuration.

@@ -13,7 +13,7 @@ import (
 // TestNamedProfile: a configuration changes what is known of memory and nothing else.
 func TestNamedProfile(t *testing.T) {
 	for name, want := range map[string]graphx.Profile{
-		"cpu":            {TokensPerCall: 1, FusedAttention: true, BFloat16: true, SharesCores: true},
+		"cpu":            {TokensPerCall: 1, FusedAttention: true, BFloat16: true},
 		"go:parallelism": {TokensPerCall: 1},
 		"xla":            {SlowCompile: true, TokensPerCall: 32, BFloat16: true, UnknownMemory: true},
 		"xla:cuda,cpu":   {SlowCompile: true, TokensPerCall: 32, BFloat16: true, UnknownMemory: true},

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"iter"
+	"runtime"
 
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
@@ -34,7 +35,7 @@ func (s Sizes) shared(length int) int {
 func (o Options) sizes(c *model.Config) Sizes {
 	s := Sizes{Workers: o.Workers, MicroTokens: o.MicroTokens, Recompute: o.Recompute, Narrow: o.Narrow}
 	if s.Workers <= 0 {
-		s.Workers = graphx.ProfileOf(o.Device).RunsAtOnce()
+		s.Workers = runtime.GOMAXPROCS(0)
 	}
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)

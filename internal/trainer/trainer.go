@@ -28,8 +28,7 @@ type Options struct {
 	Device compute.Backend
 	// Replicas are further devices that compute micro-batches.
 	Replicas []Replica
-	// Workers is the number of micro-batches that each device computes at once. Default: the number of CPUs in use on the
-	// CPU device, one on others.
+	// Workers is the number of micro-batches that each device computes at once. Default: the number of CPUs in use.
 	Workers int
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.
