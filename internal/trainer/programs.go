@@ -32,7 +32,7 @@ func NewPrograms(device compute.Backend, c *model.Config) *graphx.Programs {
 // programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
 // constants.
 func programBytes(c *model.Config) int64 {
-	const layer, other = 768 << 10, 1 << 20
+	const layer, other = 896 << 10, 1 << 20
 	return min(keptPrograms*(int64(c.NumLayers)*layer+other), mostProgramBytes)
 }
 
