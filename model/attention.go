@@ -310,6 +310,12 @@ func softCap(x *Node, limit float64) *Node {
 	return MulScalar(Tanh(DivScalar(x, limit)), limit)
 }
 
+// capSlope builds the slope of [softCap], of what it has made: 1 - (y / cap)².
+func capSlope(y *Node, limit float64) *Node {
+	y = DivScalar(y, limit)
+	return OneMinus(Mul(y, y))
+}
+
 // rotate is RoPE (Su et al. 2021) in the half-split form: with x = [x1, x2],
 //
 //	[x1 cos - x2 sin, x2 cos + x1 sin] = x [cos, cos] + [x2, x1] [-sin, sin]

@@ -159,13 +159,10 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 	var direction *Node // [N, D]
 	return withGradient(hidden, func(hidden *Node) *Node {
 		logits := f.Logits(hidden)
-		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
-		e := Exp(z)
-		sum := ReduceAndKeep(e, ReduceSum, -1)
-		p, w := Div(e, sum), gatherRows(f.head(), target)
+		z, sum, p := softmaxParts(logits)
+		w := gatherRows(f.head(), target)
 		if d.logitCap != 0 {
-			y := DivScalar(logits, d.logitCap)
-			slope := OneMinus(Mul(y, y))
+			slope := capSlope(logits, d.logitCap)
 			p, w = Mul(slope, p), Mul(ExpandAxes(pick(slope), -1), w)
 		}
 		direction = scaled(Sub(w, matMul(p, f.head())), d.logitScale)
@@ -188,21 +185,26 @@ func (f *Forward) TokenEntropy(hidden *Node) *Node {
 	var direction *Node // [N, D]
 	return withGradient(hidden, func(hidden *Node) *Node {
 		logits := f.Logits(hidden)
-		z := Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
-		exp := Exp(z)
-		sum := ReduceAndKeep(exp, ReduceSum, -1)
-		p := Div(exp, sum)
+		z, sum, p := softmaxParts(logits)
 		mean := ReduceAndKeep(Mul(p, z), ReduceSum, -1)
 		slope := Mul(p, Sub(mean, z)) // of the logits: l + e is z - mean
 		if d.logitCap != 0 {
-			y := DivScalar(logits, d.logitCap)
-			slope = Mul(slope, OneMinus(Mul(y, y)))
+			slope = Mul(slope, capSlope(logits, d.logitCap))
 		}
 		direction = scaled(matMul(slope, f.head()), d.logitScale)
 		return Reshape(Sub(Log(sum), mean), -1)
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
 	})
+}
+
+// softmaxParts builds the softmax p of logits [N, V], and what it is made of: z = logits - max(logits), and the sum of
+// exp(z), [N, 1].
+func softmaxParts(logits *Node) (z, sum, p *Node) {
+	z = Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
+	e := Exp(z)
+	sum = ReduceAndKeep(e, ReduceSum, -1)
+	return z, sum, Div(e, sum)
 }
 
 // Logits builds the output head over hidden states [N, D]: [N, V].

@@ -5,7 +5,7 @@ import (
 )
 
 // Sizes of the pieces in which attention has scores in memory: so many of them, if there are no more pieces than that.
-// Each makes the graph longer. On a device that fuses attention they stay in a cache; others take long to compile.
+// Each makes the graph longer. On a device that fuses attention they stay in a large cache; others take long to compile.
 const (
 	fusedScores, fusedPieces = 1 << 21, 16
 	otherScores, otherPieces = 1 << 26, 8
@@ -48,12 +48,14 @@ func (a *pieces) build() *Node {
 	return withGradients([]*Node{a.q, a.k, a.v}, a.forward, a.gradient)
 }
 
-// rows are the spans of rows of the pieces, queries those of the queries of a row.
+// rows are the spans of rows of the pieces.
 func (a *pieces) rows() []span { return spans(a.q.Shape().Dim(0), max(1, a.most/a.q.Shape().Dim(3))) }
+
+// queries are the spans of the queries of a row, of about the same size.
 func (a *pieces) queries() []span {
 	n := a.q.Shape().Dim(3)
 	parts := (n + a.most - 1) / a.most
-	return spans(n, (n+parts-1)/parts) // of about the same size
+	return spans(n, (n+parts-1)/parts)
 }
 
 // forward is the forward pass.
@@ -105,8 +107,7 @@ func (a *pieces) piece(dy *Node, rows, queries, keys span, before []*Node) (dq, 
 	w := maskedSoftmax(x, seen)
 	dx := softmaxGradient(w, Where(seen, rowsByKeys(dy, v), ScalarZero(x.Graph(), x.DType())))
 	if a.limit != 0 {
-		slope := DivScalar(x, a.limit)
-		dx = Mul(dx, OneMinus(Mul(slope, slope)))
+		dx = Mul(dx, capSlope(x, a.limit))
 	}
 	return weighted(dx, k), byKeys(dx, q), byKeys(w, dy)
 }

@@ -142,8 +142,7 @@ func (t *tiles) gradient(dy *Node) []*Node {
 			p := Exp(Sub(x, t.normalizer[i]))
 			dx := Mul(p, Sub(rowsByKeys(g, k.keysOf(t.v)), level))
 			if t.limit != 0 {
-				slope := DivScalar(x, t.limit)
-				dx = Mul(dx, Where(Equal(p, ZerosLike(p)), ZerosLike(p), OneMinus(Mul(slope, slope))))
+				dx = Mul(dx, Where(Equal(p, ZerosLike(p)), ZerosLike(p), capSlope(x, t.limit)))
 			}
 			here = plus(here, weighted(dx, k.keysOf(t.k)))
 			dk[j] = plus(dk[j], byKeys(dx, q.rowsOf(t.q)))
