@@ -5,7 +5,8 @@ import (
 )
 
 // Sizes of the pieces in which attention has scores in memory: so many of them, if there are no more pieces than that.
-// Each makes the graph longer. On a device that fuses attention they stay in a large cache; others take long to compile.
+// Each makes the graph longer. On a device that fuses attention they stay in a large cache. Others take long to
+// compile.
 const (
 	fusedScores, fusedPieces = 1 << 21, 16
 	otherScores, otherPieces = 1 << 26, 8
