@@ -32,6 +32,7 @@ type attention struct {
 type part struct {
 	from, rows, length int
 	uncached           bool          // there may be a gradient
+	prefix             *prefixed     // nil for none
 	aligned            bool          // rows begin with the first token: positions are indices
 	kernel             kernel        // of the device; nil for none
 	keys               *Node         // [R, S, 1] int32: the token at each position of a row; nil when it has its own only
@@ -92,29 +93,38 @@ func (a *attention) locate(c *Config, in Input) {
 		in.Cache.Blocks.AssertDims(b, -1)
 		a.size *= in.Cache.Blocks.Shape().Dim(1)
 	}
+	size := a.size // of a row
+	if in.Cache.Prefix != nil {
+		a.size += in.Cache.Prefix.Layers[0].K.Shape().Dim(2)
+	}
 	perRow := func(x *Node) *Node { return BroadcastToDims(Reshape(x, b, 1), b, t) }
 	step := Iota(g, shapeI32(b, t), 1)
 	position := MinScalar(Add(perRow(in.Cache.Start), step), int32(a.size-1)) // padding may exceed it
+	own, common := position, (*prefixed)(nil)
+	if in.Cache.Prefix != nil {
+		common = newPrefixed(in.Cache.Prefix, position)
+		own = MinScalar(Sub(position, BroadcastToDims(common.count, b, t)), int32(size-1))
+	}
 	if a.fresh = in.Cache.Fresh; a.fresh {
 		a.size, a.parts = t, []*part{causal(in.Tokens)}
 	} else {
 		a.position = position
 		a.parts = []*part{{
-			rows: b, length: t, key: counted(g, 2, b, t, a.size),
-			query: BroadcastToDims(Reshape(position, b, t, 1), b, t, a.size), masks: map[int]*Node{},
+			rows: b, length: t, key: counted(g, 2, b, t, size),
+			query: BroadcastToDims(Reshape(own, b, t, 1), b, t, size), masks: map[int]*Node{}, prefix: common,
 		}}
 	}
 	a.real = LessThan(step, perRow(in.Cache.Count))
 	if in.Cache.Blocks == nil {
 		cached.AssertDims(b, c.NumKVHeads, -1, c.HeadDim)
-		a.locateRows(c.NumKVHeads, position)
+		a.locateRows(c.NumKVHeads, own)
 		return
 	}
 	cached.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
 	a.locateBlocks(cached, in.Cache.Blocks, position)
 }
 
-// locateRows computes where keys are in a cache of rows: row, head and position [B, T].
+// locateRows computes where keys are in a cache of rows: row, head and position in it [B, T].
 func (a *attention) locateRows(heads int, position *Node) {
 	g, b, t := position.Graph(), position.Shape().Dim(0), position.Shape().Dim(1)
 	dims := []int{b, heads, t, 1}
@@ -225,7 +235,7 @@ func (a *attention) load(cached *Node) *Node {
 //	softmax(scale q kᵀ) v
 //
 // A cap bounds the scores (Bello et al. 2016; Gemma Team 2024): s becomes cap tanh(s / cap).
-func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cached *KV) (*Node, KV) {
+func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cached *past) (*Node, KV) {
 	c := f.Config
 	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
 	k, e := c.NumKVHeads, c.HeadDim
@@ -248,14 +258,14 @@ func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cac
 	} else {
 		var all KV
 		all, next = a.remember(KV{K: key, V: value}, cached)
-		y = a.parts[0].attend(d, l, q, all)
+		y = a.parts[0].attend(d, l, q, all, cached)
 	}
 	return f.linear(y, p+"o_proj", d.outBias), next
 }
 
 // remember returns the keys and values that the tokens of a pass attend to, [B, K, S, E], and those that it ends with:
 // the new ones, [B, T, K, E], or a cache that they are stored in. cached may be nil.
-func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
+func (a *attention) remember(fresh KV, cached *past) (all, next KV) {
 	fresh = KV{K: TransposeAllAxes(fresh.K, 0, 2, 1, 3), V: TransposeAllAxes(fresh.V, 0, 2, 1, 3)} // [B, K, T, E]
 	if cached == nil {
 		return fresh, fresh
@@ -267,8 +277,9 @@ func (a *attention) remember(fresh KV, cached *KV) (all, next KV) {
 	return KV{K: a.load(next.K), V: a.load(next.V)}, next
 }
 
-// attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E]: [R, T, H*E].
-func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
+// attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E], and to the prefix of what is
+// cached: [R, T, H*E]. cached may be nil.
+func (p *part) attend(d *design, l layer, q *Node, all KV, cached *past) *Node {
 	if p.aligned && p.hasKernel(d, l, p.length) {
 		return p.kernel(q, all, d.queryScale)
 	}
@@ -277,9 +288,12 @@ func (p *part) attend(d *design, l layer, q *Node, all KV) *Node {
 	g := q.Shape().Dim(2) / k
 	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
 	var y *Node                                                                             // [R, K, G, T, E]
-	if device := q.Graph().Backend(); inTiles(device, t, s) {
+	switch device := q.Graph().Backend(); {
+	case p.prefix != nil:
+		y = p.attendPrefix(q, all, *cached.prefix, l.window, d.scoreCap)
+	case inTiles(device, t, s):
 		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, d.scoreCap, tileSize)
-	} else {
+	default:
 		fused := ProfileOf(device).FusedAttention
 		y = (&pieces{
 			part: p, window: l.window, limit: d.scoreCap, most: pieceQueries(b, t, s, k*g, fused), fused: fused,

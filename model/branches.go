@@ -62,7 +62,7 @@ func (a *attention) join(d *design, l layer, q *Node, fresh KV) *Node {
 		if p.computesWhole(d, l) {
 			y = p.attendWhole(d, q, kv)
 		} else {
-			y = p.attend(d, l, p.slice(q), kv)
+			y = p.attend(d, l, p.slice(q), kv, nil)
 		}
 		list = append(list, Reshape(y, 1, p.rows*p.length, -1))
 	}

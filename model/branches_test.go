@@ -63,7 +63,7 @@ func TestBranches_Whole(t *testing.T) {
 	got := run(func(q *Node, all KV, scale float64) *Node {
 		calls++
 		p := causal(Zeros(q.Graph(), shapeI32(q.Shape().Dim(0), q.Shape().Dim(1))))
-		return p.attend(&design{queryScale: scale}, layer{}, q, all)
+		return p.attend(&design{queryScale: scale}, layer{}, q, all, nil)
 	})
 	require.Equal(t, 2, calls, "of the rows, and of the branches")
 	for i, name := range []string{"output", "gradient of queries", "of keys", "of values"} {

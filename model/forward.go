@@ -53,6 +53,8 @@ type Cache struct {
 	Blocks *Node
 	// Layers are the keys and values of each layer.
 	Layers []KV
+	// Prefix are keys and values before those of a cache of rows, which then begin behind it; nil for none.
+	Prefix *Prefix
 }
 
 // KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, or
@@ -69,10 +71,7 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	a := f.attention(in)
 	var cached []KV
 	for l := range f.Config.NumLayers {
-		var past *KV
-		if in.Cache != nil {
-			past = &in.Cache.Layers[l]
-		}
+		past := in.pastOf(l)
 		var kv KV
 		if x, kv = f.block(d, a, l, x, past); past != nil {
 			cached = append(cached, kv)
@@ -93,7 +92,7 @@ func (f *Forward) embed(d *design, in Input) *Node {
 
 // block builds a layer: attention, then an MLP, each applied to the normalised x [B, T, D] and added to it. It also
 // returns the layer's keys and values.
-func (f *Forward) block(d *design, a *attention, l int, x *Node, past *KV) (*Node, KV) {
+func (f *Forward) block(d *design, a *attention, l int, x *Node, past *past) (*Node, KV) {
 	p := layerName(l)
 	h, kv := a.build(f, d, d.layers[l], f.norm(d, x, p+"input_layernorm.weight"), p+"self_attn.", past)
 	second := "post_attention_layernorm.weight"
