@@ -61,7 +61,7 @@ func (r deviceReport) lines() []string {
 		var rows, widths, windows []int
 		beginning := ""
 		for _, p := range r.Programs {
-			if p.Kind != kind {
+			if p.Kind != kind || p.Prefix > 0 {
 				continue
 			}
 			rows, widths = append(rows, p.Rows), append(widths, p.Width)
@@ -76,7 +76,23 @@ func (r deviceReport) lines() []string {
 				choices(windows), beginning))
 		}
 	}
-	return lines
+	return append(lines, r.shared()...)
+}
+
+// shared is the line of the programs whose rows share what they begin with.
+func (r deviceReport) shared() []string {
+	var rows, windows, prefixes, groups []int
+	for _, p := range r.Programs {
+		if p.Prefix > 0 {
+			rows, windows = append(rows, p.Rows), append(windows, p.Window)
+			prefixes, groups = append(prefixes, p.Prefix), append(groups, p.Groups)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("decode of shared prompts: %s rows in %s groups, prompts of up to %s, windows of %s behind them",
+		choices(rows), choices(groups), choices(prefixes), choices(windows))}
 }
 
 // choices lists different numbers, ascending.

@@ -35,43 +35,42 @@ type decodeCall struct {
 type sampled struct {
 	tokens [][]Token
 	steps  int
+	shared bool // the rows had something in common that was read once
 }
 
 // decode runs calls, and some that do nothing where there is no graph of their number. After an error the cache is
 // lost.
 func (r *runner) decode(a *Adapter, calls []decodeCall) (s sampled, err error) {
-	last := 0
-	for _, c := range calls {
-		last = max(last, c.start+c.count)
-	}
-	window := decodeWindows(r.opts.Context).Fit(last)
-	calls = append(calls, make([]decodeCall, r.heights.Fit(len(calls))-len(calls))...)
-	state, cuts := r.decodeInputs(calls, window)
-	out, err := r.decodeTo(a, r.decodeProgram(len(calls), window, cuts), state, calls)
+	plan := planDecode(r.opts, calls)
+	var state []any
+	state, plan.Cuts = r.decodeInputs(plan.calls, plan.Window)
+	out, err := r.decodeTo(a, plan, state)
 	if err != nil {
 		return s, err
 	}
-	return readSamples(out, r.opts.DecodeSteps)
-}
-
-// decodeProgram is the loop for so many rows.
-func (r *runner) decodeProgram(rows, window int, cuts model.Cuts) Program {
-	return Program{Kind: DecodeProgram, Rows: rows, Width: r.opts.DecodeSteps, Window: window, Cuts: cuts}
+	if s, err = readSamples(out, r.opts.DecodeSteps); err != nil {
+		return s, err
+	}
+	s.tokens, s.shared = plan.inOrder(s.tokens), plan.Prefix > 0
+	return s, nil
 }
 
 // decodeTo runs a loop, and returns what it has sampled.
-func (r *runner) decodeTo(a *Adapter, p Program, state []any, calls []decodeCall) ([]*tensors.Tensor, error) {
-	rows := r.copiesRows(p)
+func (r *runner) decodeTo(a *Adapter, plan decodePlan, state []any) ([]*tensors.Tensor, error) {
+	p, rows := plan.Program, copiesRows(r.opts, plan.Program)
 	read, at := r.cache.donate, []any(nil)
 	if rows {
-		read, at = r.cache.read, r.rowsAt(calls, p.Window)
+		read, at = r.cache.read, r.rowsAt(plan)
 		state = append(state, at[rowBlocks])
+	}
+	if p.Prefix > 0 {
+		state = append(state, r.prefixesAt(plan)...)
 	}
 	layers, err := read()
 	if err != nil {
 		return nil, err
 	}
-	d := &decoding{runner: r, adapter: a, cuts: p.Cuts, rows: rows, repeat: while}
+	d := &decoding{runner: r, adapter: a, cuts: p.Cuts, rows: rows, prefix: p.Prefix > 0, repeat: while}
 	if r.opts.unroll {
 		d.repeat = unrolled(r.opts.DecodeSteps)
 	}

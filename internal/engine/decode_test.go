@@ -113,7 +113,7 @@ func TestDecode_Truncated(t *testing.T) {
 		})
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
-		require.Equal(t, tokens > 160, e.runner.copiesRows(Program{Rows: 8, Window: 160}))
+		require.Equal(t, tokens > 160, copiesRows(e.opts, Program{Rows: 8, Window: 160}))
 		likeSteps(t, want, all(t, e, requests), 1e-4)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/model"
 )
 
-// Shape legend: W slots, N steps, E end ids, M blocks of a slot, V vocabulary.
+// Shape legend: W slots, Z groups of them, N steps, E end ids, M blocks of a slot, V vocabulary.
 
 // decoding builds the graph of a call.
 type decoding struct {
@@ -18,6 +18,7 @@ type decoding struct {
 	adapter *Adapter
 	cuts    model.Cuts
 	rows    bool // the loop reads rows in place of blocks
+	prefix  bool // and what groups of rows have in common
 	repeat  func(more, step func(state []*Node) []*Node, state []*Node) []*Node
 }
 
@@ -38,6 +39,7 @@ const (
 	atIDs                // [W, N] int32: sampled
 	atLogprobs           // [W, N] float32
 	atSampled            // [W, N] float32
+	atCommon             // [Z] int32: tokens that a group has in common; their keys and values follow, as the cache's
 )
 
 // split returns the three parts of the state, which share its memory.
@@ -53,15 +55,25 @@ func (d *decoding) split(state []*Node) (fixed, layers, loop []*Node) {
 // build returns the number of sampled tokens [W], the tokens [W, N], their logprobs under the model and under the
 // reshaped distribution, the number of steps that the loop has made, and the cache, or the rows.
 func (d *decoding) build(in []*Node) []*Node {
-	var blocks *Node
+	var blocks, common, shared *Node
+	if d.prefix {
+		in, common, shared = in[:len(in)-2], in[len(in)-2], in[len(in)-1]
+	}
 	if d.rows {
 		in, blocks = in[:len(in)-1], in[len(in)-1]
 	}
 	state := slices.Clone(in)
 	_, carried, begin := d.split(state)
+	cached := slices.Clone(carried)
 	if d.rows {
-		for i, x := range carried {
+		for i, x := range cached {
 			carried[i] = loadRows(x, blocks, begin[atToken].Shape().Dim(0))
+		}
+	}
+	if d.prefix {
+		state = append(state, common)
+		for _, x := range cached {
+			state = append(state, loadRows(x, shared, common.Shape().Dim(0)))
 		}
 	}
 	_, layers, end := d.split(d.repeat(d.more, d.step, state))
@@ -111,6 +123,9 @@ func (d *decoding) step(state []*Node) []*Node {
 	past := &model.Cache{Start: in[atStart], Count: count, Layers: kvOf(layers)}
 	if !d.rows {
 		past.Blocks = in[atBlocks]
+	}
+	if d.prefix {
+		past.Prefix = &model.Prefix{Count: in[atCommon], Layers: kvOf(in[atCommon+1:])}
 	}
 	hidden, cache := f.Hidden(model.Input{Tokens: Reshape(in[atToken], w, 1), Cache: past})
 	lp := f.LogProbs(Reshape(hidden, w, c.HiddenSize))

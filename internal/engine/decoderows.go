@@ -15,7 +15,8 @@ import (
 // go-xla cannot have scalars or scatters in a closure and around it.
 //
 // Rows are as long as the window of the call, whatever they hold. Where they would take more memory than the
-// cache, blocks are copied for each token, those of one layer at a time.
+// cache, blocks are copied for each token, those of one layer at a time. What requests share of their beginning, the
+// replies of a group their prompt, is copied and read once for all of them: see decodePlan.
 
 // rowInputs are the inputs of a loop over rows that follow its state, the first one, and of the graph that stores them.
 const rowInputs = 4
@@ -28,18 +29,25 @@ const (
 )
 
 // copiesRows reports whether a loop copies keys and values once for a call.
-func (r *runner) copiesRows(p Program) bool {
-	return !graphx.ProfileOf(r.opts.Device).FusedAttention && p.Rows*p.Window <= r.opts.blocks()*BlockTokens
+func copiesRows(opts Options, p Program) bool {
+	return !graphx.ProfileOf(opts.Device).FusedAttention && p.hasRoom(opts)
 }
+
+// hasRoom reports whether what a loop copies takes no more memory than the cache.
+func (p Program) hasRoom(opts Options) bool { return p.rowTokens() <= opts.blocks()*BlockTokens }
+
+// rowTokens is the number of tokens whose keys and values a loop copies, and then reads for each token.
+func (p Program) rowTokens() int { return p.Rows*p.Window + p.Groups*p.Prefix }
 
 // rowsAt returns the inputs. Tokens that are not sampled are stored as the last one, and those of slots that do nothing
 // where they came from.
-func (r *runner) rowsAt(calls []decodeCall, window int) []any {
-	w, n, k, m, p := len(calls), r.opts.DecodeSteps, r.config.NumKVHeads, window/BlockTokens, r.opts.blocks()
+func (r *runner) rowsAt(plan decodePlan) []any {
+	w, n, k, m, p := plan.Rows, r.opts.DecodeSteps, r.config.NumKVHeads, plan.Window/BlockTokens, r.opts.blocks()
 	var from, of, to []int32
-	for i, c := range calls {
+	for i, c := range plan.calls {
+		common := plan.commonOf(i)
 		block := func(at int) int32 {
-			if at < len(c.blocks) {
+			if at += common / BlockTokens; at < len(c.blocks) {
 				return c.blocks[at]
 			}
 			return 0
@@ -49,7 +57,7 @@ func (r *runner) rowsAt(calls []decodeCall, window int) []any {
 				from = append(from, int32(head*p)+block(at))
 			}
 			for j := range n {
-				at := min(c.start+min(j, max(c.count-1, 0)), window-1)
+				at := min(c.start-common+min(j, max(c.count-1, 0)), plan.Window-1)
 				of = append(of, int32(i), int32(head), int32(at))
 				to = append(to, int32(head), block(at/BlockTokens), int32(at%BlockTokens))
 			}
@@ -101,4 +109,26 @@ func storeGraph(in []*Node) []*Node {
 		out[i] = ScatterMax(ScatterMin(cached, to, low, false, false), to, fresh, false, false)
 	}
 	return out
+}
+
+// prefixesAt returns the inputs of a loop whose rows share prefixes: the tokens of each [Z] int32, and the blocks of
+// each prefix and head, of all heads [Z K P, 1] int32.
+func (r *runner) prefixesAt(plan decodePlan) []any {
+	var blocks, counts []int32
+	for group, tokens := range plan.common {
+		own := plan.calls[group*(plan.Rows/plan.Groups)].blocks[:tokens/BlockTokens]
+		counts = append(counts, int32(tokens))
+		for head := range r.config.NumKVHeads {
+			for at := range plan.Prefix / BlockTokens {
+				block := int32(head * r.opts.blocks())
+				if at < len(own) {
+					block += own[at]
+				}
+				blocks = append(blocks, block)
+			}
+		}
+	}
+	return []any{
+		tensors.FromFlatDataAndDimensions(counts, len(counts)), tensors.FromFlatDataAndDimensions(blocks, len(blocks), 1),
+	}
 }

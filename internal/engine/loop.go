@@ -219,6 +219,9 @@ func (l *loop) decode(a *Adapter, rows []schedule.Row) error {
 		return err
 	}
 	l.totals.Steps += samples.steps
+	if samples.shared {
+		l.totals.Shared += samples.steps
+	}
 	for i, row := range rows {
 		for _, s := range samples.tokens[i] {
 			l.sched.Computed(row.Slot, 1)

@@ -17,6 +17,11 @@ type Program struct {
 	// Window is the number of tokens of a row that it attends to; 0 are those of a prompt that it computes from its
 	// beginning.
 	Window int `json:"window"`
+	// Prefix is, in a decode program whose rows share the first tokens of their sequences, the room for these: see Groups.
+	// Window is then what a row has behind them.
+	Prefix int `json:"prefix,omitempty"`
+	// Groups is the number of prefixes, each of which Rows/Groups rows share.
+	Groups int `json:"groups,omitempty"`
 	// Cuts are those that requests of decode may use.
 	Cuts model.Cuts `json:"cuts"`
 }
@@ -50,12 +55,11 @@ func Programs(opts Options) (list []Program) {
 	if opts.DecodeSteps == 1 {
 		return list
 	}
-	for _, window := range decodeWindows(opts.Context) {
-		for _, rows := range heights(opts) {
+	for _, rows := range heights(opts) {
+		for _, p := range append(wholeRows(opts, rows), sharedRows(opts, rows)...) {
 			for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
-				list = append(list, Program{
-					Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window, Cuts: cuts,
-				})
+				p.Cuts = cuts
+				list = append(list, p)
 			}
 		}
 	}
@@ -110,9 +114,9 @@ func (r *runner) warm(a *Adapter, p Program) error {
 // idle runs a program, and returns what it yields besides the cache.
 func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 	if p.Kind == DecodeProgram {
-		calls := make([]decodeCall, p.Rows)
-		state, _ := r.decodeInputs(calls, p.Window)
-		return r.decodeTo(a, p, state, calls)
+		plan := decodePlan{Program: p, calls: make([]decodeCall, p.Rows), common: make([]int, p.Groups)}
+		state, _ := r.decodeInputs(plan.calls, p.Window)
+		return r.decodeTo(a, plan, state)
 	}
 	in, err := r.fixed(a)
 	if err != nil {

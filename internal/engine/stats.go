@@ -16,6 +16,7 @@ type Stats struct {
 type Totals struct {
 	Rounds    int // calls of the device
 	Steps     int // of the loops of calls that decode many tokens, each of which makes a token of each slot
+	Shared    int // of these steps, those that read once what the slots have in common
 	Prefilled int // tokens of prompts, and of replies that had lost their blocks
 	Sampled   int // tokens of replies
 }
@@ -31,7 +32,7 @@ func (e *Engine) Stats() Stats {
 func (s *Stats) add(o Stats) {
 	s.Running, s.Waiting = s.Running+o.Running, s.Waiting+o.Waiting
 	s.Blocks, s.Free, s.Cached = s.Blocks+o.Blocks, s.Free+o.Free, s.Cached+o.Cached
-	s.Rounds, s.Steps = s.Rounds+o.Rounds, s.Steps+o.Steps
+	s.Rounds, s.Steps, s.Shared = s.Rounds+o.Rounds, s.Steps+o.Steps, s.Shared+o.Shared
 	s.Prefilled, s.Sampled = s.Prefilled+o.Prefilled, s.Sampled+o.Sampled
 	s.Preempted, s.Evicted = s.Preempted+o.Preempted, s.Evicted+o.Evicted
 	s.Copied, s.Reused = s.Copied+o.Copied, s.Reused+o.Reused
