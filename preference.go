@@ -101,19 +101,24 @@ func PreferenceGroups(pairs []Preference) []*TrajectoryGroup {
 	return groups
 }
 
-// DPOConfig holds the options of training on preferences. Zero values and a nil *DPOConfig are the defaults.
+// DPOConfig holds the options of training on preferences (direct preference optimization, Rafailov et al. 2023,
+// https://arxiv.org/abs/2305.18290). Zero values and a nil *DPOConfig are the defaults. With r = Beta·Σ d over the
+// tokens of an answer, d = new - reference, and m = r of the chosen one - r of the rejected one, the loss is the mean
+// over pairs of -(1-LabelSmoothing)·log σ(m) - LabelSmoothing·log σ(-m). Take it where pairs are at hand and no reward
+// is; with a reward, [Model.Train] learns from what the model itself does.
 type DPOConfig struct {
 	// Beta is how strongly the policy is kept close to the reference. Default 0.1, and 5 with LengthNormalized, as in the
-	// papers.
+	// papers. 0.01 to 0.5 is usual; more where train/chosen_logprob_change falls far below 0.
 	Beta float64
-	// LabelSmoothing is the chance that a pair is labelled the wrong way round, 0 up to below 0.5 (conservative DPO).
-	// Default 0.
+	// LabelSmoothing is the chance that a pair is labelled the wrong way round, 0 up to below 0.5 (conservative DPO,
+	// Mitchell 2023, https://ericmitchell.ai/cdpo.pdf). Default 0; 0.1 for noisy labels, such as a judge's.
 	LabelSmoothing float64
-	// LengthNormalized divides the log-ratio of an answer by its number of tokens (Tülu 3), so that long answers do not
-	// count more. Default false.
+	// LengthNormalized divides r by the number of tokens of the answer (Tülu 3, https://arxiv.org/abs/2411.15124), so
+	// that long answers do not count more. Default false. Where one side is much longer.
 	LengthNormalized bool
 	// ReferenceBase takes the base model without an adapter as the reference. By default it is the step that training
-	// starts from, as it was before the call: several calls then move on from each other's result.
+	// starts from, as it was before the call: several calls then move on from each other's result. Set it for several
+	// calls on one set of pairs.
 	ReferenceBase bool
 	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-6.
 	LearningRate float64

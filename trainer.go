@@ -142,8 +142,8 @@ type SavedWeights struct {
 // where lo is clip_low_threshold, by default 0.8 of ppo and 0 of cispo; hi is clip_high_threshold, by default 1.2 and
 // 4; and beta is 0.05 by default.
 //
-// There is no mean: scale by weights, advantages or the learning rate. Other losses that the backend has
-// ([LossProvider]) can be named too, and have no options.
+// [Loss] has the sources of the formulas, and advice. There is no mean: scale by weights, advantages or the learning
+// rate. Other losses that the backend has ([LossProvider]) can be named too, and have no options.
 type LossConfig map[string]float64
 
 // tokenLosses are the named losses of a [Trainer], with their options and defaults.

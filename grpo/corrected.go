@@ -37,7 +37,8 @@ const (
 //
 // An engine that samples with other numbers than those that are trained on needs it, and so does data of old policies.
 // Behavior is the logprob that the sampler recorded, of its policy or of what temperature, top-p and top-k made of it.
-// Where sampler and trainer agree, as on the CPU device, r is 1 on policy, and the loss as it was.
+// Where sampler and trainer agree, as on the CPU device, r is 1 on policy, and the loss as it was. With FromOld it is
+// the decoupled objective of Hilton et al. 2021, https://arxiv.org/abs/2110.00641.
 //
 // Its metrics are those of the loss, and, means over trained tokens,
 //
@@ -46,10 +47,11 @@ const (
 type Corrected struct {
 	Loss   Loss
 	Method Correction // default Truncate
-	// Low and High bound r. Defaults: 0 and 2 for Truncate, 0.5 and 5 for Mask.
+	// Low and High bound r. Defaults: 0 and 2 for Truncate, 0.5 and 5 for Mask, as in their sources. Closer to 1 is less
+	// noise and more bias.
 	Low, High float64
-	// Sequence takes the product of r over the trained tokens of a sequence: unbiased where Truncate does not cut, and of
-	// a variance that grows with the length.
+	// Sequence takes the product of r over the trained tokens of a sequence (verl's sequence level): unbiased where
+	// Truncate does not cut, and of a variance that grows with the length. For short replies.
 	Sequence bool
 	FromOld  bool
 }

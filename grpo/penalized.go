@@ -22,6 +22,10 @@ import (
 // The penalty has the weights of the tokens, as in GRPO, and no correction for samples of older policies; the bonus is
 // the mean over tokens, whatever their weights, as in TRL. [credit.ShapeByKL] is the other place for the penalty.
 //
+// Take the penalty where a reward can be gamed or other abilities must stay, the bonus where entropy falls before
+// rewards have risen. Sources: GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300), whose KL is 0.04; entropy,
+// Williams and Peng 1991 and Mnih et al. 2016, https://arxiv.org/abs/1602.01783.
+//
 // Its metrics are those of the loss, and
 //
 //	loss/total          the sum of all terms, mean over optimizer steps
@@ -31,7 +35,7 @@ type Penalized struct {
 	Loss Loss
 	// KL is the strength of the penalty; 0 is none. 0.001 to 0.05 is usual; above, little is learned.
 	KL float64
-	// Estimator defaults to K3.
+	// Estimator defaults to K3; credit.K2 has the gradient of KL(policy ‖ reference).
 	Estimator credit.Estimator
 	// Entropy is the strength of the bonus; 0 is none. 0.001 to 0.01 is usual; above, replies become noise.
 	Entropy float64

@@ -5,8 +5,9 @@ import "math"
 // PolicyKind names a policy loss.
 type PolicyKind string
 
-// Policy losses; [PolicyLoss] has their formulas. GRPO, Dr. GRPO and DAPO differ from PPO in bounds and in what is
-// outside of a token's loss: advantages and weights, which [credit.AdvantageConfig] and [credit.NormalizeConfig] set.
+// Policy losses; [PolicyLoss] has their formulas, defaults, sources and advice. GRPO, Dr. GRPO and DAPO differ from PPO
+// in bounds and in what is outside of a token's loss: advantages and weights, which [credit.AdvantageConfig] and
+// [credit.NormalizeConfig] set.
 const (
 	CISPO              PolicyKind = "cispo"               // clipped importance weight on the log-likelihood; the default
 	PPO                PolicyKind = "ppo"                 // clipped surrogate
@@ -25,10 +26,17 @@ type Level string
 
 // Levels, with d the log-ratio of a token and m the mean of d over the trained tokens of its sequence.
 const (
-	LevelToken     Level = "token"          // exp(d); the default of all losses but GSPO
-	LevelSequence  Level = "sequence"       // exp(m): the geometric mean of a sequence's ratios; GSPO's default
-	LevelAverage   Level = "average"        // (exp(d) + exp(m)) / 2
-	LevelGeometric Level = "geometric_mean" // exp((d + m) / 2), the geometric mean of both; ART's geometric_average
+	// LevelToken is exp(d), PPO's: what to take unless ratios are noise. The default of all losses but GSPO.
+	LevelToken Level = "token"
+	// LevelSequence is exp(m), the geometric mean of a sequence's ratios (GSPO, https://arxiv.org/abs/2507.18071). GSPO's
+	// default, for long sequences. It moves little, and needs bounds such as GSPO's.
+	LevelSequence Level = "sequence"
+	// LevelAverage is (exp(d) + exp(m)) / 2, as in ART; no paper is known. Between the two others, where bounds cut too
+	// many tokens.
+	LevelAverage Level = "average"
+	// LevelGeometric is exp((d + m) / 2), the geometric mean of both, ART's geometric_average; no paper is known. As
+	// LevelAverage, but calmer where the ratio of a token is large.
+	LevelGeometric Level = "geometric_mean"
 )
 
 // surrogate is the form of a token's loss.

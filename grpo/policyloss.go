@@ -42,15 +42,19 @@ const maxLogRatio = 20.0
 // of ratios that are off 1 on policy, where the bounds clip; and it cannot bring back what was cut off. [Corrected]
 // does that apart from the bounds.
 //
-// Which one to take:
+// Which one to take: for one update on fresh samples, where ratios are 1, all but CrossEntropy have the same gradient,
+// and what differs is weights and advantages. Beyond that,
 //
 //   - CISPO learns from every token, also from rare ones that PPO's bounds cut off. One epoch.
 //   - PPO is for using data again: two or three epochs, several mini-batches. DAPO's upper bound keeps entropy up.
+//   - GRPO is PPO under the name of its paper, to compare with, and so with a KL penalty of 0.04 ([Penalized]).
 //   - GSPO is for long answers and mixtures of experts, where ratios of single tokens are noise. Its bounds are narrow,
 //     because a mean over tokens hardly moves.
 //   - DrGRPO where answers grow longer without getting better.
-//   - ImportanceSampling, Reinforce and CrossEntropy are strictly for one update on fresh data: nothing bounds them.
+//   - ImportanceSampling is for one update on nearly fresh data: nothing bounds a token of a large ratio.
+//   - Reinforce is for one update on fresh data, to compare with: it does not notice that data is old.
 //   - DRO learns from old data of any policy; Beta is the price of moving away from it.
+//   - CrossEntropy imitates success, for a first stage: failures teach nothing, and entropy falls.
 //
 // Its metrics, means over trained tokens unless they say otherwise, are
 //
@@ -65,10 +69,11 @@ const maxLogRatio = 20.0
 // https://arxiv.org/abs/1912.09729), CISPO (MiniMax-M1, 2025, https://arxiv.org/abs/2506.13585), GRPO (Shao et al.
 // 2024, https://arxiv.org/abs/2402.03300), Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), DAPO (Yu et
 // al. 2025, https://arxiv.org/abs/2503.14476), GSPO (Zheng et al. 2025, https://arxiv.org/abs/2507.18071), REINFORCE
-// (Williams 1992), DRO (Richemond et al. 2024, https://arxiv.org/abs/2405.19107, without its value function, as in
-// Tinker), the likelihood of the best samples (RAFT, Dong et al. 2023, https://arxiv.org/abs/2304.06767), Tau (Kimi K2,
-// 2025, https://arxiv.org/abs/2507.20534), and MaskRatio, the levels and the token mean over packed sequences of
-// OpenPipe's ART.
+// (Williams 1992, https://doi.org/10.1007/BF00992696), ImportanceSampling (the paper of PPO, equation 6), DRO
+// (Richemond et al. 2024, https://arxiv.org/abs/2405.19107, without its value function, as in Tinker), the likelihood
+// of the best samples (RAFT, Dong et al. 2023, https://arxiv.org/abs/2304.06767), Tau (Kimi K2, 2025,
+// https://arxiv.org/abs/2507.20534), and MaskRatio, the levels and the token mean over packed sequences of OpenPipe's
+// ART.
 type PolicyLoss struct {
 	// Kind defaults to CISPO.
 	Kind PolicyKind
@@ -79,7 +84,7 @@ type PolicyLoss struct {
 	// Level is that of the ratio. The default is LevelToken, and LevelSequence for GSPO. Losses without a ratio have none.
 	Level Level
 	// DualClip, above 1+EpsilonHigh, bounds the loss of tokens with a negative advantage, which PPO's bounds do not where
-	// the ratio is large. 0 is none; 3 is the paper's. For losses with PPO's form only.
+	// the ratio is large. 0 is none; 3 is the paper's, for several epochs or old data. For losses with PPO's form only.
 	DualClip float64
 	// MaskRatio leaves out tokens whose ratio lies outside of the bounds, whatever the sign of the advantage. ART's
 	// mask_prob_ratio. For data that is several steps old.
@@ -87,7 +92,8 @@ type PolicyLoss struct {
 	// Tau lowers the advantage of tokens that have become likelier than when they were sampled. ART's kimi_k2_tau. 0 is
 	// none; 0.01 to 0.1 steadies long runs. Not for DRO and CrossEntropy.
 	Tau float64
-	// Beta is the strength of DRO's penalty. 0 is 0.05. For DRO only.
+	// Beta is the strength of DRO's penalty. 0 is 0.05, as in Tinker; take more where the policy leaves the data too far.
+	// For DRO only.
 	Beta float64
 }
 

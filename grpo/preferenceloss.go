@@ -24,6 +24,8 @@ import (
 //	loss/dpo        the loss, before each optimizer step
 //	loss/dpo_nll    mean -new over the trained tokens of both, nats
 //
+// Take it where pairs are at hand and no reward is; Mean where one side is much longer; Smoothing 0.1 for noisy labels.
+//
 // Sources: Rafailov et al. 2023, https://arxiv.org/abs/2305.18290; Smoothing is conservative DPO, Mitchell 2023,
 // https://ericmitchell.ai/cdpo.pdf; Mean is the length-normalised DPO of Tülu 3, https://arxiv.org/abs/2411.15124.
 type PreferenceLoss struct {

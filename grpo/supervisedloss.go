@@ -6,7 +6,7 @@ import . "github.com/gomlx/gomlx/core/graph"
 //
 //	loss = Σ -new·w / denominator
 //
-// Its metric is
+// It is maximum likelihood: take it where good answers are at hand, which are to be imitated. Its metric is
 //
 //	loss/sft   mean -new, nats
 type SupervisedLoss struct{}

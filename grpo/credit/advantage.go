@@ -13,10 +13,12 @@ type Baseline string
 
 // Baselines of a group of n rewards.
 const (
-	// BaselineMean is the mean of the group. The default.
+	// BaselineMean is the mean of the group (GRPO, Shao et al. 2024, https://arxiv.org/abs/2402.03300). The default,
+	// right for nearly everything.
 	BaselineMean Baseline = "mean"
 	// BaselineLeaveOne is the mean of the other n-1 rewards (RLOO; Ahmadian et al. 2024,
-	// https://arxiv.org/abs/2402.14740).
+	// https://arxiv.org/abs/2402.14740): advantages times n/(n-1). For an unbiased gradient with ScaleNone and small
+	// groups; where [Normalize] divides advantages of groups of one size, it changes nothing.
 	BaselineLeaveOne Baseline = "leave-one-out"
 )
 
@@ -25,16 +27,19 @@ type Scale string
 
 // Scales of a group.
 const (
-	// ScaleStd is the population standard deviation of the group (GRPO). The default.
+	// ScaleStd is the population standard deviation of the group (GRPO, Shao et al. 2024,
+	// https://arxiv.org/abs/2402.03300). The default: groups with rewards of different size count alike, and those that
+	// hardly differ are scaled up, with the noise of a judge.
 	ScaleStd Scale = "std"
-	// ScaleNone is nothing. It is one half of Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), which
-	// leaves out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's
-	// tokens. By default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not.
+	// ScaleNone is nothing. It is one half of Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), which leaves
+	// out the division by a response's length too: [Normalize] keeps that, as the weight 1/T of a trajectory's tokens. By
+	// default it also divides by the mean |advantage| of the batch, which Dr. GRPO does not. For rewards of one size,
+	// where groups that hardly differ should count little.
 	ScaleNone Scale = "none"
 	// ScaleBatch is the population standard deviation of all rewards of the batch, as the objective transforms them (Lite
 	// PPO, Liu et al. 2025, https://arxiv.org/abs/2508.08221): groups whose rewards hardly differ are not scaled up.
-	// [Advantages] sees one group only and does not divide; the caller divides by [BatchStd] of what [Transformed] returns
-	// for each group, + StdEpsilon.
+	// [Advantages] sees one group only and does not divide; the caller divides by [BatchStd] of what [Transformed]
+	// returns for each group, + StdEpsilon. It makes a difference only where [Normalize] does not divide once more.
 	ScaleBatch Scale = "batch"
 )
 

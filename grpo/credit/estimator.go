@@ -15,9 +15,11 @@ const (
 	// K1 is d: unbiased, of high variance, negative for half of the tokens. In a loss its gradient is 0 on average; it
 	// belongs into the advantage.
 	K1 Estimator = "k1"
-	// K2 is d²/2: biased, of low variance. In a loss it has the gradient of the divergence on policy.
+	// K2 is d²/2: biased, of low variance. In a loss it has the gradient of the divergence on policy; take it there.
 	K2 Estimator = "k2"
-	// K3 is exp(-d) + d - 1: unbiased, of low variance, never negative. GRPO's.
+	// K3 is exp(-d) + d - 1: unbiased, of low variance, never negative. GRPO's (Shao et al. 2024,
+	// https://arxiv.org/abs/2402.03300), to compare with: in a loss it has the gradient of KL(reference ‖ policy) on
+	// policy, which pulls hard at what the reference has and the policy has lost.
 	K3 Estimator = "k3"
 )
 

@@ -12,14 +12,16 @@ type Weighting string
 
 // Weightings.
 const (
-	// WeightTrajectory weighs a trajectory's tokens 1 / their number: every trajectory counts once, however long it is, as
-	// in GRPO. A bad answer is penalised less per token the longer it is. The default, as in ART.
+	// WeightTrajectory weighs a trajectory's tokens 1 / their number: every trajectory counts once, however long it is,
+	// as in GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300). The default, as in ART, for episodes that should
+	// count alike. A bad answer is penalised less per token the longer it is, so watch that answers do not grow.
 	WeightTrajectory Weighting = "trajectory"
 	// WeightToken weighs all tokens equally, over the whole batch: long answers count more (DAPO, Yu et al. 2025,
-	// https://arxiv.org/abs/2503.14476).
+	// https://arxiv.org/abs/2503.14476). For long reasoning; a few very long answers can dominate an update.
 	WeightToken Weighting = "token"
-	// WeightConstant divides the sum over a trajectory's tokens by the same length for all: no bias by length, and shorter
-	// answers move less (Dr. GRPO, Liu et al. 2025, https://arxiv.org/abs/2503.20783).
+	// WeightConstant divides the sum over a trajectory's tokens by the same length for all: no bias by length, and
+	// shorter answers move less (Dr. GRPO, Liu et al. 2025, https://arxiv.org/abs/2503.20783). Where answers grow and do
+	// not improve.
 	WeightConstant Weighting = "constant"
 )
 
@@ -27,13 +29,15 @@ const (
 type NormalizeConfig struct {
 	// Weighting defaults to WeightTrajectory.
 	Weighting Weighting
-	// Length is L of WeightConstant, in tokens. 0 is the number of trained tokens of the longest trajectory of the batch.
+	// Length is L of WeightConstant, in tokens. 0 is the number of trained tokens of the longest trajectory of the batch;
+	// set it, so that updates of different batches compare.
 	Length int
-	// Balance, from -1 to 1, shrinks one sign of advantages before they are divided by their mean absolute value: above
-	// 0 negative ones by the factor 1-Balance, below 0 positive ones by 1+Balance. At 1 only what went well is trained on.
+	// Balance, from -1 to 1, shrinks one sign of advantages before they are divided by their mean absolute value: above 0
+	// negative ones by the factor 1-Balance, below 0 positive ones by 1+Balance. At 1 only what went well is trained on.
+	// ART's advantage_balance. Try 0.5 when entropy explodes.
 	Balance float64
-	// Advantages divides advantages by their mean absolute value, so that the size of a step does not depend on the
-	// size of rewards. nil is true.
+	// Advantages divides advantages by their mean absolute value, so that the size of a step does not depend on the size
+	// of rewards, as in ART. nil is true. false where the learning rate is tuned to the rewards, as in Dr. GRPO.
 	Advantages *bool
 }
 

@@ -11,11 +11,12 @@ type Objective string
 
 // Objectives.
 const (
-	// ObjectiveMean is the expected reward. The default.
+	// ObjectiveMean is the expected reward, as in GRPO. The default, and what a model that has one attempt is judged by.
 	ObjectiveMean Objective = "mean"
-	// ObjectiveRank is the expected rank: rewards are replaced by their ranks, from 0 for the worst to 1 for the best, and
-	// ties share the mean of theirs. For rewards whose size means little, such as a judge's, or which have outliers.
-	// Source: fitness shaping by centred ranks (Salimans et al. 2017, https://arxiv.org/abs/1703.03864).
+	// ObjectiveRank is the expected rank: rewards are replaced by their ranks, from 0 for the worst to 1 for the best,
+	// and ties share the mean of theirs. For rewards whose size means little, such as a judge's, or which have outliers;
+	// near ties count in full, so raise the tolerance too. Source: fitness shaping by centred ranks (Salimans et al.
+	// 2017, https://arxiv.org/abs/1703.03864).
 	ObjectiveRank Objective = "rank"
 	// ObjectivePassK is the chance that one of K attempts is right, for rewards 0 and 1: it rewards exploring. With n0
 	// wrong attempts of n, and C the binomial coefficient,
@@ -25,8 +26,9 @@ const (
 	//	A     = 1 - p - C(n0-1, K-1) / C(n-1, K-1)    (of a wrong one)
 	//	A    /= sqrt(p·(1-p)) + StdEpsilon            (ScaleStd)
 	//
-	// A group with fewer than K wrong attempts has no variance. K around n/4 to n/2 is usual; anneal it to 1.
-	// Source: Pass@k Training (Chen et al. 2025, https://arxiv.org/abs/2508.10751).
+	// A group with fewer than K wrong attempts has no variance, so begin with a small K, such as 4 of 16. Take the mean
+	// in the end if one attempt counts then: it is the same as K = 1. Source: Pass@k Training (Chen et al. 2025,
+	// https://arxiv.org/abs/2508.10751).
 	ObjectivePassK Objective = "pass@k"
 	// ObjectiveMaxK is the expected best reward of K attempts, whatever the rewards. The advantage of an attempt is what
 	// it adds to the best of K-1 others, over all such choices:
@@ -34,9 +36,10 @@ const (
 	//	A  = mean over S of max(0, r - max of S),  S any K-1 of the other attempts
 	//	A /= std + StdEpsilon                      (ScaleStd; std of the rewards)
 	//
-	// None is negative. With K = n only the best attempt has one: its distance to the second (Tang et al. 2025,
-	// https://arxiv.org/abs/2503.19595). Source: Pass@K Policy Optimization (Walder and Karkhanis 2025,
-	// https://arxiv.org/abs/2505.15201), the leave-one-out form.
+	// None is negative, so failures are not pushed down: for graded rewards, where any attempt may succeed. With K = n
+	// only the best attempt has one: its distance to the second (Tang et al. 2025, https://arxiv.org/abs/2503.19595).
+	// Source: Pass@K Policy Optimization (Walder and Karkhanis 2025, https://arxiv.org/abs/2505.15201), the leave-one-out
+	// form.
 	ObjectiveMaxK Objective = "max@k"
 )
 

@@ -6,7 +6,8 @@ package credit
 //	-(tokens - longest + buffer) / buffer    up to longest
 //	-1                                       above
 //
-// It gives a gradient towards shorter replies before they are cut. buffer is a fifth of longest in the paper.
+// It gives a gradient towards shorter replies before they are cut: for replies that run into their limit. buffer is a
+// fifth of longest in the paper, and 0 is a sudden penalty.
 //
 // Source: DAPO (Yu et al. 2025, https://arxiv.org/abs/2503.14476), equation 13.
 func OverlongPenalty(tokens, longest, buffer int) float64 {

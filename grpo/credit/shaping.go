@@ -12,9 +12,10 @@ import (
 //	shaping = strength·(mean k - k)
 //
 // so that the mean advantage does not change: tokens that are further away than others become less likely. Unlike a
-// term of the loss it is clipped with the advantage and has no gradient of its own. K1 is usual; "" is K1. Every
-// sequence needs reference logprobs. Old are those of the policy before its update where Sequence.Old is set, else
-// those of the sampler.
+// term of the loss it is clipped with the advantage and has no gradient of its own. Take it where a reward can be
+// gamed; strength is usually 0.001 to 0.05, for advantages of mean 1. K1 is usual; "" is K1. Every sequence needs
+// reference logprobs. Old are those of the policy before its update where Sequence.Old is set, else those of the
+// sampler.
 //
 // Source: OpenPipe's ART (kl_penalty_coef).
 func ShapeByKL(seqs []Sequence, strength float64, estimator Estimator) (shaped []Sequence, mean float64, err error) {
