@@ -121,6 +121,52 @@ func TestDecorated_MatchesPlainGo(t *testing.T) {
 	}
 }
 
+// TestPenalized_GradientOnPolicy takes the expectation over a whole vocabulary: in the loss, k1 has no gradient, k2 has
+// that of KL(policy ‖ reference), k3 that of KL(reference ‖ policy).
+func TestPenalized_GradientOnPolicy(t *testing.T) {
+	device := graphtest.Device(t)
+	logSoftmax := func(z []float64) []float64 {
+		out, sum := slices.Clone(z), 0.0
+		for _, x := range z {
+			sum += math.Exp(x)
+		}
+		for i := range out {
+			out[i] -= math.Log(sum)
+		}
+		return out
+	}
+	kl := func(p, q []float64) float64 {
+		sum := 0.0
+		for i := range p {
+			sum += math.Exp(p[i]) * (p[i] - q[i])
+		}
+		return sum
+	}
+	logits, reference := []float64{0.3, -1, 1.2, 0}, logSoftmax([]float64{1, 0.4, -0.5, 0.2})
+	policy := logSoftmax(logits)
+	in := tokens{New: policy, Old: policy, Reference: reference, Advantage: make([]float64, 4),
+		Mask: []float64{1, 1, 1, 1}}
+	for _, x := range policy {
+		in.Weight = append(in.Weight, math.Exp(x))
+	}
+	for estimator, divergence := range map[credit.Estimator]func(z []float64) float64{
+		credit.K1: func([]float64) float64 { return 0 },
+		credit.K2: func(z []float64) float64 { return kl(logSoftmax(z), reference) },
+		credit.K3: func(z []float64) float64 { return kl(reference, logSoftmax(z)) },
+	} {
+		grad := deviceLoss[float64](t, device, Penalized{Loss: PolicyLoss{}, KL: 1, Estimator: estimator}, in, 1).grad
+		total := 0.0
+		for _, g := range grad {
+			total += g
+		}
+		for i := range grad {
+			grad[i] -= total * in.Weight[i] // of logits
+		}
+		want := fd.Gradient(nil, divergence, logits, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+		require.InDeltaSlice(t, want, grad, 1e-8, "%s", estimator)
+	}
+}
+
 // TestDecorated_MicroBatchesAddUp: the normalisation is of the whole batch, so rows may be computed in any split.
 func TestDecorated_MicroBatchesAddUp(t *testing.T) {
 	device := graphtest.Device(t)

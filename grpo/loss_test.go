@@ -309,6 +309,28 @@ func TestPolicyLoss_ClipSides(t *testing.T) {
 	}
 }
 
+// TestPolicyLoss_SameGradientOnPolicy: where ratios are 1, what distinguishes losses are weights and advantages, as the
+// advice on them says. Weights are the same within a sequence.
+func TestPolicyLoss_SameGradientOnPolicy(t *testing.T) {
+	device := graphtest.Device(t)
+	in := randomTokens(rand.New(rand.NewPCG(16, 1)), 60)
+	in.Old = slices.Clone(in.New)
+	for i, row := range in.Rows {
+		in.Advantage[i], in.Weight[i] = []float64{1.5, -0.7, 0.2}[row], []float64{0.5, 1, 2}[row]
+	}
+	want := deviceLoss[float64](t, device, PolicyLoss{Kind: Reinforce}, in, 50).grad
+	for _, kind := range PolicyKinds() {
+		for _, level := range []Level{LevelToken, LevelSequence, LevelAverage, LevelGeometric} {
+			l := PolicyLoss{Kind: kind, Level: level}
+			if kind == CrossEntropy || l.Validate() != nil {
+				continue
+			}
+			require.InDeltaSlice(t, want, deviceLoss[float64](t, device, l, in, 50).grad, 1e-12, "%s %s", kind, level)
+		}
+	}
+	require.NotEqual(t, want, deviceLoss[float64](t, device, PolicyLoss{Kind: CrossEntropy}, in, 50).grad)
+}
+
 func TestPolicyLoss_MatchesTorch(t *testing.T) {
 	device := graphtest.Device(t)
 	for i, c := range readTorchGolden(t).Losses {
