@@ -211,7 +211,6 @@ func TestWindows(t *testing.T) {
 	require.Equal(t, schedule.Sizes{256}, decodeWindows(256))
 	require.Equal(t, schedule.Sizes{256, 512, 1024}, decodeWindows(1000))
 	require.Equal(t, schedule.Sizes{512, 2048, 8000}, windows(Options{Context: 8000}))
-	require.Equal(t, schedule.Sizes{2048, 8000}, windows(Options{Context: 8000, FewShapes: true}))
 }
 
 // TestRoundShapes: each shape occurs, and no other: the scheduler pads so many rows, of a width, within the budget.

@@ -65,13 +65,13 @@ func wholeRows(opts Options, rows int) (list []Program) {
 }
 
 // sharedRows are the programs of rows that share their beginnings: all of them, or each eight. Prefixes have the sizes
-// of windows of prompts, from 512 tokens on, and there is no program that reads hardly less than one of whole rows.
+// of windows of prompts, and there is no program that reads hardly less than one of whole rows.
 func sharedRows(opts Options, rows int) (list []Program) {
 	if rows == 1 {
 		return nil
 	}
 	for _, groups := range groupCounts(rows) {
-		for _, prefix := range windowsFrom(smallestPrefix, opts.Context, 4) {
+		for _, prefix := range windows(opts) {
 			for _, window := range decodeWindows(opts.Context) {
 				p := Program{
 					Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window, Prefix: prefix, Groups: groups,
@@ -85,9 +85,6 @@ func sharedRows(opts Options, rows int) (list []Program) {
 	}
 	return list
 }
-
-// smallestPrefix is the room for the shortest prefixes.
-const smallestPrefix = 512
 
 // worthSharing reports whether a program reads at most three quarters of what whole rows of a window are.
 func worthSharing(p Program, window int) bool { return 4*p.rowTokens() <= 3*p.Rows*window }

@@ -39,13 +39,15 @@ func TestPlanDecode(t *testing.T) {
 	for i := range 8 {
 		eight = append(eight, call(i, 1, 512, 512+5*i))
 	}
-	for i := range 60 { // three of five prompts have all of their rows
+	for i := range 60 { // the last four prompts have one row less
 		groups = append(groups, call(i, 1+100*(i%8), 480, 500+i))
 	}
 	for i := range 64 {
 		several = append(several, call(i, 1+100*i, 512, 540))
 	}
-	whole := func(rows, window int) Program { return Program{Kind: DecodeProgram, Rows: rows, Width: 32, Window: window} }
+	whole := func(rows, window int) Program {
+		return Program{Kind: DecodeProgram, Rows: rows, Width: 32, Window: window}
+	}
 	shared := func(rows, groups, prefix, window int) Program {
 		return Program{Kind: DecodeProgram, Rows: rows, Width: 32, Window: window, Prefix: prefix, Groups: groups}
 	}

@@ -65,14 +65,10 @@ func budget(opts Options) int {
 	return maxWidth
 }
 
-// windows returns the numbers of cached tokens that graphs are compiled for, which are whole blocks: 512, or 2,048 on
-// devices that take long to compile, four times as many each time, and the context.
-func windows(opts Options) schedule.Sizes {
-	if opts.FewShapes {
-		return windowsFrom(2048, opts.Context, 4)
-	}
-	return windowsFrom(512, opts.Context, 4)
-}
+// windows returns the numbers of cached tokens that graphs are compiled for, which are whole blocks: 512, four times as
+// many each time, and the context. On devices that take long to compile, too: the keys and values of 64 rows of 2,048
+// tokens take as long to copy as a fourth of the round's matmuls.
+func windows(opts Options) schedule.Sizes { return windowsFrom(512, opts.Context, 4) }
 
 // decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 256,
 // twice as many each time, and the context.
