@@ -23,17 +23,21 @@ type GPU struct {
 	Driver string `json:"driver"`
 	Total  int64  `json:"memory_total_bytes,omitempty"` // 0 when it has no memory of its own
 	Free   int64  `json:"memory_free_bytes,omitempty"`
+
+	UUID  string `json:"-"`
+	Parts bool   `json:"-"` // a process sees a part of it (MIG), whose memory is not the one above
 }
 
 // smiTime is how long nvidia-smi may take: a driver may hang.
 const smiTime = 20 * time.Second
 
-// smi returns a line for each GPU: name, driver version, and MiB of memory, total and free. It gives up after a time.
+// smi returns a line for each GPU, in the order of their PCI addresses: name, driver version, MiB of memory, total and
+// free, UUID, and whether it is in parts. It gives up after a time.
 func smi(after time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	c := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free",
-		"--format=csv,noheader,nounits")
+	c := exec.CommandContext(ctx, "nvidia-smi",
+		"--query-gpu=name,driver_version,memory.total,memory.free,uuid,mig.mode.current", "--format=csv,noheader,nounits")
 	c.WaitDelay = time.Second // do not wait for a child process that survives and holds the output open
 	out, err := c.Output()
 	switch {
@@ -74,12 +78,13 @@ func parseGPUs(text string) ([]GPU, error) {
 			continue
 		}
 		values := strings.Split(line, ",")
-		if len(values) != 4 {
-			return nil, fmt.Errorf("nvidia-smi printed %q, want name, driver, total and free memory", line)
+		if len(values) != 6 {
+			return nil, fmt.Errorf("nvidia-smi printed %q, want name, driver, total and free memory, UUID, and MIG", line)
 		}
 		list = append(list, GPU{
 			Name: strings.TrimSpace(values[0]), Driver: strings.TrimSpace(values[1]), Total: mebibytes(values[2]),
-			Free: mebibytes(values[3]),
+			Free: mebibytes(values[3]), UUID: strings.TrimSpace(values[4]),
+			Parts: strings.TrimSpace(values[5]) == "Enabled",
 		})
 	}
 	return list, nil

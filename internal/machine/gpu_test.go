@@ -23,10 +23,11 @@ func TestInspectGPUs(t *testing.T) {
 		want       GPUs
 	}{
 		{
-			name: "two", text: "NVIDIA H200, 580.65.06, 143771, 143160\nNVIDIA GB10, 580.95, [N/A], [N/A]\n", driver: true,
+			name: "two", driver: true,
+			text: "NVIDIA H200, 580.65.06, 143771, 143160, GPU-1a, Enabled\nNVIDIA GB10, 580.95, [N/A], [N/A], GPU-2b, [N/A]\n",
 			want: GPUs{List: []GPU{
-				{Name: "NVIDIA H200", Driver: "580.65.06", Total: 143771 << 20, Free: 143160 << 20},
-				{Name: "NVIDIA GB10", Driver: "580.95"},
+				{Name: "NVIDIA H200", Driver: "580.65.06", Total: 143771 << 20, Free: 143160 << 20, UUID: "GPU-1a", Parts: true},
+				{Name: "NVIDIA GB10", Driver: "580.95", UUID: "GPU-2b"},
 			}},
 		},
 		{name: "no GPU", err: absent},
@@ -35,7 +36,7 @@ func TestInspectGPUs(t *testing.T) {
 		{name: "broken driver", err: errors.New("exit status 9"),
 			want: GPUs{Problem: "name and memory are not known: exit status 9"}},
 		{name: "other output", text: "No devices were found\n", want: GPUs{
-			Problem: `nvidia-smi printed "No devices were found\n", want name, driver, total and free memory`,
+			Problem: `nvidia-smi printed "No devices were found\n", want name, driver, total and free memory, UUID, and MIG`,
 		}},
 	} {
 		fsys := system(nil)
@@ -74,7 +75,7 @@ func TestSMI_Hangs(t *testing.T) {
 // FuzzGPUs: no text causes a panic, or negative memory.
 func FuzzGPUs(f *testing.F) {
 	for _, text := range []string{
-		"", "NVIDIA H200, 580.65.06, 143771, 143160\n", "a,b,9223372036854775807,-1", ",,,\n,,,",
+		"", "NVIDIA H200, 580.65.06, 143771, 143160, GPU-1a, Disabled\n", "a,b,9223372036854775807,-1,,", ",,,,,\n,,,,,",
 	} {
 		f.Add(text)
 	}
