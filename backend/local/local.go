@@ -186,7 +186,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
-	if !graphx.NamedProfile(b.opts.Device).UnknownMemory {
+	if !graphx.NamedProfile(b.opts.Device).OwnMemory {
 		b.memory.devices = 1 + len(b.replicas)
 	}
 	b.memory.held = func() (bytes int64) {

@@ -76,7 +76,7 @@ func newMemory(device string, few bool) *memory {
 	profile := graphx.NamedProfile(cmp.Or(device, cpu.Name))
 	m := &memory{fused: profile.FusedAttention, few: few, workers: runtime.GOMAXPROCS(0)}
 	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
-	if profile.UnknownMemory {
+	if profile.OwnMemory {
 		m.free = func() (int64, bool) { return 0, false }
 	}
 	return m

@@ -2,6 +2,7 @@ package graphx
 
 import (
 	"cmp"
+	"runtime"
 	"strings"
 
 	"github.com/gomlx/compute"
@@ -19,18 +20,37 @@ type Profile struct {
 	FusedAttention bool
 	// BFloat16 is set where the device multiplies bfloat16 matrices with float32 accumulation.
 	BFloat16 bool
-	// UnknownMemory is set where tensors live in memory whose size is not known: go-xla does not report that of a GPU.
-	UnknownMemory bool
+	// Serial is set where one run has all of the device, as on a GPU: another at the same time takes memory and gains
+	// nothing. Elsewhere runs at once divide the cores of the process, and keep them busier than one.
+	Serial bool
+	// OwnMemory is set where tensors live in memory of the device, not in that of the machine.
+	OwnMemory bool
 }
 
 // profiles by the name under which a device is registered.
 var profiles = map[string]Profile{
 	"cpu": {TokensPerCall: 1, FusedAttention: true, BFloat16: true},
-	"xla": {SlowCompile: true, TokensPerCall: 32, BFloat16: true, UnknownMemory: true},
+	"xla": {SlowCompile: true, TokensPerCall: 32, BFloat16: true, Serial: true, OwnMemory: true},
 }
 
 // ProfileOf returns the profile of a device.
-func ProfileOf(device compute.Backend) Profile { return NamedProfile(device.Name()) }
+func ProfileOf(device compute.Backend) Profile { return NamedProfile(OpenedAs(device)) }
+
+// OpenedAs returns the name by which a device could be opened. That of devices of XLA has the plug-in: "xla:cuda".
+func OpenedAs(device compute.Backend) string {
+	if d, ok := device.(interface{ OpenedAs() string }); ok {
+		return d.OpenedAs()
+	}
+	return device.Name()
+}
+
+// RunsAtOnce is how many runs keep a device busy.
+func (p Profile) RunsAtOnce() int {
+	if p.Serial {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
 
 // NamedProfile returns the profile of the device that a name opens: its name in GoMLX's registry, optionally followed
 // by a colon and a configuration.
@@ -39,7 +59,7 @@ func NamedProfile(name string) Profile {
 	p := profiles[kind]
 	p.TokensPerCall = cmp.Or(p.TokensPerCall, 1)
 	if plugin, _, _ := strings.Cut(config, ","); plugin == "cpu" {
-		p.UnknownMemory = false
+		p.OwnMemory, p.Serial = false, false
 	}
 	return p
 }

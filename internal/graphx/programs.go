@@ -67,11 +67,45 @@ func (p *Programs) Call(
 	}
 	x := p.take(key)
 	defer p.release(key, x)
-	x.compiled.Do(func() { x.run, x.err = Compile(p.device, build, list) })
-	if x.err != nil {
-		return nil, x.err
+	if err := x.compile(p.device, build, list); err != nil {
+		return nil, err
 	}
 	return execute(p.device, x.run, inputs)
+}
+
+// Compile compiles the program of a key ahead of its calls, if it is not kept, for inputs of which none is donated. It
+// may be called at the same time as others, of the same key too, and its error is that of the call. What is compiled
+// may be dropped before its call, if there is no room for it: see [Programs.Room].
+func (p *Programs) Compile(key any, build func(in []*graph.Node) []*graph.Node, inputs []any) error {
+	list, err := shapesOf(inputs)
+	if err != nil {
+		return err
+	}
+	x := p.take(key)
+	defer p.release(key, x)
+	if err := x.compile(p.device, build, list); err != nil {
+		return err
+	}
+	// Devices of XLA leave a program that might get donated inputs to its first call.
+	if waits, ok := x.run.(interface{ Ready() error }); ok {
+		if err := waits.Ready(); err != nil {
+			return fmt.Errorf("graphx: %w", err)
+		}
+	}
+	return nil
+}
+
+// compile compiles the program, unless that was done.
+func (x *program) compile(
+	device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs []shapes.Shape,
+) error {
+	x.compiled.Do(func() { x.run, x.err = Compile(device, build, inputs) })
+	return x.err
+}
+
+// Room is how many programs of a usual size are kept, on a device that does not say what a program takes.
+func (p *Programs) Room() int {
+	return int(max(1, p.Most()/unknownProgram))
 }
 
 // shapesOf returns the shapes of inputs.

@@ -11,6 +11,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
@@ -163,6 +164,86 @@ func TestPrograms_Errors(t *testing.T) {
 	three := tensors.FromFlatDataAndDimensions([]float32{1, 2, 3}, 3)
 	_, err = p.Call("key", plusOne, []any{three})
 	require.Error(t, err, "another shape under the same key")
+}
+
+// TestPrograms_Compile: what is compiled ahead is not compiled by its call, however many do both at once.
+func TestPrograms_Compile(t *testing.T) {
+	d := &sized{Backend: graphtest.CPU(t), bytes: 10}
+	p := NewPrograms(d, 20)
+	of := func(n int) []any { return []any{tensors.FromFlatDataAndDimensions(make([]float32, n), n)} }
+	require.NoError(t, p.Compile(3, plusOne, of(3)))
+	requirePlusOne(t, p, 3)
+	require.Equal(t, int64(1), d.compiled.Load())
+	require.NoError(t, p.Compile(3, plusOne, of(3)))
+	require.Equal(t, int64(1), d.compiled.Load(), "it is kept")
+
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if i%2 == 0 {
+				assert.NoError(t, p.Compile(5, plusOne, of(5)))
+				return
+			}
+			_, err := p.Call(5, plusOne, of(5))
+			assert.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int64(2), d.compiled.Load())
+	require.NoError(t, p.Compile(6, plusOne, of(6)))
+	require.Equal(t, 2, p.Len(), "there is no room for a third one")
+	require.Equal(t, int64(2), d.live.Load())
+}
+
+// TestPrograms_CompileFails: the error is that of a call, and the next one tries again; also where a device compiles
+// late.
+func TestPrograms_CompileFails(t *testing.T) {
+	broken := errors.New("broken")
+	x := tensors.FromFlatDataAndDimensions([]float32{1, 2}, 2)
+	for name, device := range map[string]func(fails *error) compute.Backend{
+		"at once": func(fails *error) compute.Backend {
+			return graphtest.HookedOn(graphtest.CPU(t), graphtest.Hooks{Compile: func() error { return *fails }})
+		},
+		"late": func(fails *error) compute.Backend { return &late{graphtest.CPU(t), fails} },
+	} {
+		fails := broken
+		p := NewPrograms(device(&fails), 1<<20)
+		ahead := p.Compile("key", plusOne, []any{x})
+		require.ErrorIs(t, ahead, broken, name)
+		_, err := p.Call("key", plusOne, []any{x})
+		require.EqualError(t, ahead, err.Error(), name)
+		fails = nil
+		require.NoError(t, p.Compile("key", plusOne, []any{x}), name)
+	}
+}
+
+// late is a device that compiles programs when they are ready or called, as one of XLA does.
+type late struct {
+	compute.Backend
+	fails *error
+}
+
+func (d *late) Builder(name string) compute.Builder { return &lateBuilder{d.Backend.Builder(name), d} }
+
+type lateBuilder struct {
+	compute.Builder
+	device *late
+}
+
+func (b *lateBuilder) Compile() (compute.Executable, error) {
+	run, err := b.Builder.Compile()
+	return &lateProgram{run, b.device}, err
+}
+
+type lateProgram struct {
+	compute.Executable
+	device *late
+}
+
+func (p *lateProgram) Ready() error { return *p.device.fails }
+
+func (p *lateProgram) Execute([]compute.Buffer, []bool, compute.DeviceNum) ([]compute.Buffer, error) {
+	return nil, p.Ready()
 }
 
 // TestProgramBytes: constants are counted, and what repeats one is not.

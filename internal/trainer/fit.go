@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"iter"
-	"runtime"
 
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
@@ -35,7 +34,9 @@ func (s Sizes) shared(length int) int {
 func (o Options) sizes(c *model.Config) Sizes {
 	s := Sizes{Workers: o.Workers, MicroTokens: o.MicroTokens, Recompute: o.Recompute, Narrow: o.Narrow}
 	if s.Workers <= 0 {
-		s.Workers = runtime.GOMAXPROCS(0)
+		// On a GPU one. A second would overlap the upload of its inputs, some kilobytes of ids, with the computation of the
+		// one before: microseconds of hundreds of milliseconds, for which it would take the memory of another micro-batch.
+		s.Workers = graphx.ProfileOf(o.Device).RunsAtOnce()
 	}
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"time"
 
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
@@ -58,12 +57,12 @@ func (t *Trainer) pass(
 		}
 		return p.collect(batch, pieces[i], out[n:])
 	}}
-	err = t.each(ctx, pieces, func(at, i int) error {
-		f := t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
-		out, err := t.call(at, f, pieces[i].Layout, slices.Concat(shared[at], pieces[i].Tensors(call.denominator)))
-		if err != nil {
-			return fmt.Errorf("gradient: %w", err)
-		}
+	w := work{name: "gradient", pieces: pieces, graph: func(i int) graphFunction {
+		return t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
+	}, inputs: func(at, i int) []any {
+		return slices.Concat(shared[at], pieces[i].Tensors(call.denominator))
+	}}
+	err = t.each(ctx, w, func(at, i int, out []*tensors.Tensor) error {
 		grads, err := t.home(at, out[:n])
 		if err != nil {
 			finalize(out[n:])
@@ -153,64 +152,6 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 		return err
 	}
 	return m.spread(batch, out[2], p.logprobs)
-}
-
-// each calls f for each of pieces, on as many goroutines for each device as there are workers, until one fails or ctx
-// is done. Those that are larger than usual come last, one at a time for each device, which gives it all of its
-// workers.
-func (t *Trainer) each(ctx context.Context, pieces []piece, f func(at, i int) error) error {
-	f = t.paced(ctx, f)
-	usual := slices.IndexFunc(pieces, t.large)
-	if usual < 0 {
-		usual = len(pieces)
-	}
-	err := t.parallel(ctx, 0, usual, t.sizes.Workers, f)
-	if err == nil {
-		err = t.parallel(ctx, usual, len(pieces), 1, f)
-	}
-	return err
-}
-
-// paced returns f with a pause after each call.
-func (t *Trainer) paced(ctx context.Context, f func(at, i int) error) func(at, i int) error {
-	if t.opts.Pause == nil {
-		return f
-	}
-	return func(at, i int) error {
-		began := time.Now()
-		err := f(at, i)
-		if err == nil {
-			t.opts.Pause(ctx, time.Since(began))
-		}
-		return err
-	}
-}
-
-// parallel calls f for the numbers from one to another, without the latter, on some workers for each device.
-func (t *Trainer) parallel(ctx context.Context, from, to, workers int, f func(at, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	devices := 1 + len(t.opts.Replicas)
-	for worker := range min(workers*devices, to-from) {
-		wg.Go(func() {
-			for i := range next {
-				if err := f(worker%devices, i); err != nil {
-					cancel(fmt.Errorf("trainer: %w", err))
-				}
-			}
-		})
-	}
-	for i := from; i < to && ctx.Err() == nil; i++ {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	wg.Wait()
-	return context.Cause(ctx)
 }
 
 // hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.

@@ -56,9 +56,14 @@ type programKey struct {
 	layout grpo.Layout
 }
 
+// key names the program of a graph for a layout.
+func (t *Trainer) key(f graphFunction, layout grpo.Layout) programKey {
+	return programKey{t.target.layout, f.name, layout}
+}
+
 // call runs a graph on a micro-batch, on the device of a number.
 func (t *Trainer) call(at int, f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
-	return t.places()[at].programs.Call(programKey{t.target.layout, f.name, layout}, f.build, in)
+	return t.places()[at].programs.Call(t.key(f, layout), f.build, in)
 }
 
 // lossGraph is the graph of a loss: with backward the gradients of the trained tensors, for which layers may be

@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
@@ -22,11 +21,11 @@ func (t *Trainer) score(
 	}
 	defer free()
 	results := make([]*tensors.Tensor, len(micro))
-	err = t.each(ctx, micro, func(at, i int) error {
-		out, err := t.call(at, f, micro[i].Layout, slices.Concat(shared[at], micro[i].LogprobTensors()))
-		if err != nil {
-			return fmt.Errorf("logprobs: %w", err)
-		}
+	w := work{
+		name: "logprobs", pieces: micro, graph: func(int) graphFunction { return f },
+		inputs: func(at, i int) []any { return slices.Concat(shared[at], micro[i].LogprobTensors()) },
+	}
+	err = t.each(ctx, w, func(_, i int, out []*tensors.Tensor) error {
 		results[i] = out[0]
 		return nil
 	})

@@ -1,8 +1,8 @@
 // Package trainer computes gradients and updates of an adapter, or of all weights, under any [grpo.Loss]. It uses the
 // forward pass of package model, the one that samples.
 //
-// A batch of sequences becomes micro-batches of similar length, padded to few layouts. Several are computed at once;
-// their gradients are added in a fixed order, so the result does not depend on timing.
+// A batch of sequences becomes micro-batches of similar length, padded to few layouts. Several are computed at once
+// where that is faster; their gradients are added in a fixed order, so the result does not depend on timing.
 package trainer
 
 import (
@@ -28,7 +28,8 @@ type Options struct {
 	Device compute.Backend
 	// Replicas are further devices that compute micro-batches.
 	Replicas []Replica
-	// Workers is the number of micro-batches that each device computes at once. Default: the number of CPUs in use.
+	// Workers is the number of micro-batches that each device computes at once. Default: the number of CPUs in use, and
+	// on a GPU one, whose programs are compiled side by side before.
 	Workers int
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.

@@ -36,6 +36,9 @@ func (d *device) Compiled() (programs int, took time.Duration) {
 	return int(d.programs.Load()), time.Duration(d.compiling.Load())
 }
 
+// OpenedAs is the name of the plug-in that the device is of, as "xla:cuda".
+func (d *device) OpenedAs() string { return d.name }
+
 // FlashAttention reports whether cuDNN computes attention: on a GPU, for heads of a dimension that its kernels have.
 func (d *device) FlashAttention(headDim int) bool { return d.flash && headDim%8 == 0 && headDim <= 128 }
 
@@ -239,6 +242,12 @@ func mark(parameter *stablehlo.Value, donated bool) {
 		parameter.Attributes = map[string]any{}
 	}
 	parameter.Attributes[donor] = true
+}
+
+// Ready compiles the program for calls that donate nothing, if it is not.
+func (e *executable) Ready() error {
+	_, err := e.compiled(nil)
+	return err
 }
 
 // Inputs implements [compute.Executable]. It is nil for a program that does not compile, as Execute reports.

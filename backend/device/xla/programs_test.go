@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/engine"
@@ -49,4 +51,24 @@ func TestPrograms(t *testing.T) {
 	}
 	after, _ := graphx.Compiled(on)
 	require.LessOrEqual(t, after-all, 1, "one that copies a block of the cache")
+}
+
+// TestPrograms_Ahead: a program that is compiled ahead is compiled then and not by its call, also one whose inputs
+// could be donated; and the device says that it is one of a CPU, whose cores several runs share.
+func TestPrograms_Ahead(t *testing.T) {
+	on := device(t, configs[0])
+	require.Equal(t, "xla:cpu", graphx.OpenedAs(on))
+	require.False(t, graphx.ProfileOf(on).Serial)
+	programs := graphx.NewPrograms(on, 1<<30)
+	double := func(in []*graph.Node) []*graph.Node { return []*graph.Node{graph.Add(in[0], in[0])} }
+	in := []any{tensors.FromFlatDataAndDimensions([]float32{1, 2, 3}, 3)}
+	before, _ := graphx.Compiled(on)
+	require.NoError(t, programs.Compile("double", double, in))
+	ahead, _ := graphx.Compiled(on)
+	require.Equal(t, before+1, ahead)
+	out, err := programs.Call("double", double, in)
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 4, 6}, tensors.MustCopyFlatData[float32](out[0]))
+	after, _ := graphx.Compiled(on)
+	require.Equal(t, ahead, after)
 }

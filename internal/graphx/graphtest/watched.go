@@ -1,6 +1,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"sync/atomic"
 	"testing"
 
@@ -22,6 +23,7 @@ func CountingOn(device compute.Backend) (compute.Backend, *atomic.Int64) {
 
 // Hooks are called before what they are named for, which fails with the error that they return. nil is none.
 type Hooks struct {
+	Compile  func() error // of a graph
 	Run      func() error // of a graph
 	Read     func() error // of a buffer
 	Finalize func() error // of a buffer
@@ -40,10 +42,24 @@ func HookedOn(device compute.Backend, hooks Hooks) compute.Backend {
 	return &watchedDevice{Backend: device, hooks: hooks}
 }
 
+// NamedOn returns a device that says that it was opened by another name, whose profile it thereby has.
+func NamedOn(device compute.Backend, name string) compute.Backend {
+	return &watchedDevice{Backend: device, name: name}
+}
+
 type watchedDevice struct {
 	compute.Backend
+	name     string // by which it was opened; "" is that of the watched device
 	compiled atomic.Int64
 	hooks    Hooks
+}
+
+// OpenedAs is what graphx.OpenedAs returns.
+func (d *watchedDevice) OpenedAs() string {
+	if x, ok := d.Backend.(interface{ OpenedAs() string }); ok && d.name == "" {
+		return x.OpenedAs()
+	}
+	return cmp.Or(d.name, d.Backend.Name())
 }
 
 // watchedBuffer says that it belongs to the device that is watched: GoMLX refuses buffers of another one.
@@ -96,6 +112,9 @@ type watchedBuilder struct {
 
 func (b *watchedBuilder) Compile() (compute.Executable, error) {
 	b.device.compiled.Add(1)
+	if err := call(b.device.hooks.Compile); err != nil {
+		return nil, err
+	}
 	executable, err := b.Builder.Compile()
 	return &watchedExecutable{executable, b.device}, err
 }
