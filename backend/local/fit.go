@@ -11,7 +11,8 @@ import (
 
 // fit chooses how much memory the training of sequences takes, see [Options].Recompute, and refuses those of which one
 // alone does not fit into free memory, before anything is computed. Where the free memory is not known, nothing is
-// lowered and nothing refused.
+// lowered and nothing refused. On a device with memory of its own nothing is refused either: what it compiles may take
+// less than is estimated, and where it does not, the device's error ends neither the process nor the run.
 func (b *Backend) fit(op string, e *entry, sequences []grpo.Sequence) error {
 	longest := 0
 	for i := range sequences {
@@ -40,7 +41,7 @@ func (m *memory) fit(t *trainer.Trainer, longest int) (takes, free float64, ok b
 	if !known {
 		return 0, 0, true
 	}
-	if takes, ok = t.Fit(longest, free); ok && !t.Lowered() {
+	if takes, ok = t.Fit(longest, free); m.profile.OwnMemory || ok && !t.Lowered() {
 		return takes, free, true
 	}
 	debug.FreeOSMemory() // garbage may still be counted as used
@@ -49,10 +50,17 @@ func (m *memory) fit(t *trainer.Trainer, longest int) (takes, free float64, ok b
 	return takes, free, ok
 }
 
-// available is the memory for a training: a part of what is free, and what the device has for its runs.
+// available is the memory for a training: a part of what is free, and what the device has for its runs. A device with
+// memory of its own keeps what it has once taken, and does not say how much of that is in use: so it is a part of what
+// was free in the beginning, without what base models are planned to take, and the same for every training.
 func (m *memory) available(part float64) (bytes float64, known bool) {
 	free, known := m.free()
 	bytes = part * float64(free)
+	if m.profile.OwnMemory {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return max(0, bytes-m.least), known
+	}
 	if m.held != nil {
 		bytes += float64(m.held())
 	}

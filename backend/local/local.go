@@ -61,8 +61,10 @@ type Options struct {
 	// lowered, if it is a default: CacheTokens down to Context, Context down to 2048, then Slots, then Context again,
 	// down to 256. Memory for the weights, and for training on sequences of up to 1024 tokens, is reserved; for that with
 	// Recompute if it spares the lowering of Context or Slots. That is logged. Values set here are kept; if they do not
-	// fit, Register returns an error. The free memory of a GPU, and of systems other than Linux and macOS, is not known:
-	// the defaults then fit into 8 GiB beside the weights.
+	// fit, Register returns an error. Of a GPU of NVIDIA it is what nvidia-smi reports as free when the device is opened,
+	// at most the part of the whole that XLA takes (memory_fraction of its name, 0.75). Where that is not known (no
+	// nvidia-smi, a divided GPU, GPUs of several kinds without CUDA_DEVICE_ORDER=PCI_BUS_ID), and on systems other than
+	// Linux and macOS, the defaults fit into 8 GiB beside the weights; of a GPU a warning then says why.
 	CacheTokens int
 	// CacheType is the type of keys and values in the cache: "float32", or "bfloat16", to which they are rounded, on a
 	// device of XLA. That halves the cache's memory and traffic, which decide how fast many sequences are decoded; queries
@@ -185,8 +187,8 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if err := checkCacheType(b.opts.CacheType, device); err != nil {
 		return nil, err
 	}
-	b.memory = newMemory(b.opts.Device, graphx.ProfileOf(device).SlowCompile)
-	if !graphx.NamedProfile(b.opts.Device).OwnMemory {
+	b.memory = newMemory(graphx.ProfileOf(device))
+	if !b.memory.profile.OwnMemory {
 		b.memory.devices = 1 + len(b.replicas)
 	}
 	b.memory.held = func() (bytes int64) {
@@ -199,6 +201,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		m.Watch(b.engines)
 	}
 	b.opts.Logger.Info("device", "name", b.Device())
+	b.measureGPUs()
 	return b, nil
 }
 

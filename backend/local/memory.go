@@ -6,14 +6,12 @@ import (
 	"iter"
 	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync"
 
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
@@ -58,10 +56,10 @@ func (d demand) all() float64 { return d.least() + d.training }
 
 // memory books the memory of a backend's device for its base models. It is safe for concurrent use.
 type memory struct {
-	free  func() (bytes int64, known bool) // tests replace it
-	held  func() int64                     // by the device, for its next runs; nil is nothing
-	fused bool                             // see engine.EstimateMemory
-	few   bool                             // engine.Options.FewShapes
+	// free is what is free now; of a device with memory of its own, what was when it was opened. Tests replace it.
+	free    func() (bytes int64, known bool)
+	held    func() int64 // by the device, for its next runs; nil is nothing
+	profile graphx.Profile
 
 	workers int // trainer.Options.Workers
 	devices int // that share this memory, each with the weights; 0 is one
@@ -69,12 +67,12 @@ type memory struct {
 	mu    sync.Mutex
 	first float64 // free before the first base model; 0 when none was planned
 	taken float64 // booked by plans, not all of it in use yet
+	least float64 // of what is booked, what is not for training
 }
 
-// newMemory returns the memory of a device, by its name in Options.
-func newMemory(device string, few bool) *memory {
-	profile := graphx.NamedProfile(cmp.Or(device, cpu.Name))
-	m := &memory{fused: profile.FusedAttention, few: few, workers: runtime.GOMAXPROCS(0)}
+// newMemory returns the memory of a device. That of its own is not known, see [Backend.measureGPUs].
+func newMemory(profile graphx.Profile) *memory {
+	m := &memory{profile: profile, workers: profile.RunsAtOnce()}
 	m.free = func() (int64, bool) { return machine.Free(os.DirFS("/")) }
 	if profile.OwnMemory {
 		m.free = func() (int64, bool) { return 0, false }
@@ -147,9 +145,9 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 		p, ok = s.choose(m.room(s.weights))
 	}
 	if !ok {
-		return plan{}, p.refuse()
+		return plan{}, p.refuse(m.profile)
 	}
-	m.taken += p.booked
+	m.taken, m.least = m.taken+p.booked, m.least+p.demand.least()
 	return p, nil
 }
 
@@ -157,7 +155,7 @@ func (m *memory) plan(c *model.Config, matrices dtypes.DType, want Options) (pla
 func (m *memory) giveBack(p plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.taken -= p.booked
+	m.taken, m.least = m.taken-p.booked, m.least-p.demand.least()
 }
 
 // sizing is the choice of slots, context and tokens of the cache for a model; 0 is the default.
@@ -220,12 +218,14 @@ func (s *sizing) widen(p plan) plan {
 // demand returns the demand of a plan.
 func (s *sizing) demand(p plan) demand {
 	opts := engine.Options{
-		Config: s.config, Slots: p.slots, Context: p.context, CacheTokens: p.tokens, CacheType: s.cache, FewShapes: s.few,
+		Config: s.config, Slots: p.slots, Context: p.context, CacheTokens: p.tokens, CacheType: s.cache,
+		FewShapes: s.profile.SlowCompile,
 	}
-	sampling := engine.EstimateMemory(opts, s.fused)
+	sampling := engine.EstimateMemory(opts, s.profile.FusedAttention)
 	sizes := s.training
 	sizes.Recompute = p.recompute
-	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, min(p.context, reservedLength), s.fused)
+	length := min(p.context, reservedLength)
+	adapter, work, programs := trainer.EstimateMemory(s.config, s.params, sizes, length, s.profile)
 	n := s.shares()
 	return demand{
 		weights: s.weights, cache: n * sampling.Cache, work: n * sampling.Work,
@@ -258,7 +258,7 @@ func (s *sizing) sizes() iter.Seq2[int, int] {
 }
 
 // refuse returns the error of a plan that does not fit.
-func (p plan) refuse() error {
+func (p plan) refuse(on graphx.Profile) error {
 	have := fmt.Sprintf("%s are free", gigabytes(p.room.bytes))
 	if !p.room.known {
 		have = "that is more than any machine has"
@@ -270,8 +270,12 @@ func (p plan) refuse() error {
 	err := fmt.Errorf("%d slots, a context of %d and a cache of %d tokens take %s of memory, with %s for the weights and "+
 		"%s for keys and values; %s",
 		p.slots, p.context, p.tokens, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
-	return memoryError(err,
-		"lower Slots, Context and CacheTokens of local.Options, use Weights \"bfloat16\", or a machine with more memory")
+	hint := "lower Slots, Context and CacheTokens of local.Options, use Weights \"bfloat16\", or a machine with more " +
+		"memory"
+	if on.OwnMemory {
+		hint += "; XLA takes three quarters of a GPU: memory_fraction=0.95 behind the name of the device gives more"
+	}
+	return memoryError(err, hint)
 }
 
 func memoryError(err error, hint string) error {
@@ -291,12 +295,11 @@ func adapterParams(layers []model.LinearShape, rank int) (n float64) {
 
 // checkAdapter refuses an adapter whose copies in training do not fit into free memory.
 func (m *memory) checkAdapter(c *model.Config, params float64) error {
-	free, known := m.free()
-	most := float64(mostBytes)
-	if known {
-		most = usable * float64(free)
+	most, known := m.available(usable)
+	if !known {
+		most = mostBytes
 	}
-	if takes, _, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext, m.fused); takes > most {
+	if takes, _, _ := trainer.EstimateMemory(c, params, trainer.Sizes{}, leastContext, m.profile); takes > most {
 		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
 			params, gigabytes(takes), gigabytes(most))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -36,7 +37,8 @@ var (
 
 // freeOf returns a memory with so much free.
 func freeOf(bytes float64) *memory {
-	return &memory{fused: true, workers: 2, free: func() (int64, bool) { return int64(bytes), bytes > 0 }}
+	free := func() (int64, bool) { return int64(bytes), bytes > 0 }
+	return &memory{profile: graphx.NamedProfile("cpu"), workers: 2, free: free}
 }
 
 func tinyConfig(t testing.TB) *model.Config {
@@ -114,7 +116,7 @@ func TestPlan_Training(t *testing.T) {
 	}
 	estimate := func(s trainer.Sizes) float64 {
 		params := adapterParams(qwen.Linears(), lora.DefaultRank)
-		adapter, work, programs := trainer.EstimateMemory(qwen, params, s, reservedLength, true)
+		adapter, work, programs := trainer.EstimateMemory(qwen, params, s, reservedLength, graphx.NamedProfile("cpu"))
 		return adapter + work + programs
 	}
 	plain := plan(64*gib, Options{})
@@ -187,11 +189,11 @@ func TestMemory_Device(t *testing.T) {
 		"": {true, true}, "cpu": {true, true}, "go": {true, false}, "xla:cpu": {true, false}, "xla:cpu,x=1": {true, false},
 		"xla:cuda": {false, false}, "xla": {false, false}, "xla:/plugin.so": {false, false},
 	} {
-		m := newMemory(device, false)
+		m := newMemory(graphx.NamedProfile(cmp.Or(device, "cpu")))
 		if _, known := m.free(); known && !c.known {
 			t.Errorf("%q: memory is known", device)
 		}
-		require.Equal(t, c.fused, m.fused, device)
+		require.Equal(t, c.fused, m.profile.FusedAttention, device)
 	}
 }
 

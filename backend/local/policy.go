@@ -180,7 +180,7 @@ func (b *Backend) checkFull(c *model.Config) error {
 		free = mostBytes
 	}
 	least := trainer.Sizes{Workers: 1, MicroTokens: leastContext, Recompute: true}
-	if takes := trainer.EstimateFull(c, least, leastContext, b.memory.fused); takes > free {
+	if takes := trainer.EstimateFull(c, least, leastContext, b.memory.profile); takes > free {
 		err := fmt.Errorf("a training of all weights takes at least %s beside the base model; %s are free", gigabytes(takes),
 			gigabytes(free))
 		return refuse(err, "train an adapter: leave Full of ModelOptions out")

@@ -32,7 +32,8 @@ when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
 linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
 DoRA. With --full the copies and the work are those of a training of all weights.
-With --device it lists the programs that serving compiles on that device, and bounds its memory.
+With --device it lists the programs that serving compiles on that device, and bounds its memory; of
+a GPU of this machine it says how much there is, and how much of it can be planned with.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -122,6 +123,7 @@ type inspection struct {
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
 	Memory       []lengthMemory `json:"memory,omitempty"`
+	GPU          *gpuReport     `json:"gpu,omitempty"`
 	Device       []deviceReport `json:"device,omitempty"`
 	Problem      string         `json:"problem,omitempty"` // why it cannot be used
 }
@@ -197,7 +199,7 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	if config != nil {
 		r.Memory, problem = p.memory(config, r.Adapter)
 		if p.on != "" && problem == nil {
-			r.Device = p.device(config)
+			r.Device, r.GPU = p.device(config), gpuOf(p.on)
 		}
 	} else {
 		problem = errors.New(r.Problem)
@@ -258,6 +260,9 @@ func (r inspection) table() string {
 			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
 			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Training.Programs),
 			sizeText(m.Train), sizeText(m.Least))
+	}
+	if r.GPU != nil {
+		fmt.Fprintf(&b, "\n%s\n", wrap(r.GPU.String(), width))
 	}
 	for _, d := range r.Device {
 		b.WriteString("\n")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -283,6 +284,44 @@ func TestInspect_Device(t *testing.T) {
 		}
 	}
 	checkWidth(t, stdout[strings.Index(stdout, "xla:cuda, "):])
+}
+
+// TestInspect_GPU: the memory of the GPU that the device is, or why it is not known; nothing of a CPU.
+func TestInspect_GPU(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("nvidia-smi is a script here")
+	}
+	folder := t.TempDir()
+	script := "#!/bin/sh\necho 'NVIDIA T4, 1, 16000, 15000, GPU-a, [N/A]'\n" +
+		"echo 'NVIDIA L4, 1, 24000, 8000, GPU-b, [N/A]'\n"
+	file(t, folder, "nvidia-smi", script)
+	if err := os.Chmod(filepath.Join(folder, "nvidia-smi"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	inspect := func(device string) string {
+		_, stdout, _ := command("inspect", "--lengths", "64", "--slots", "4", "--device", device, "tiny")
+		return strings.Join(strings.Fields(stdout), " ")
+	}
+	t.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+	for device, want := range map[string]string{
+		"xla:cuda":                     "NVIDIA T4: memory 16.78 GB, 15.73 GB free, of which a process may take 12.58 GB",
+		"xla:cuda,memory_fraction=0.5": "NVIDIA T4: memory 16.78 GB, 15.73 GB free, of which a process may take 8.39 GB",
+		"xla:cuda,device=1":            "NVIDIA L4: memory 25.17 GB, 8.39 GB free, of which a process may take 8.39 GB",
+		"xla:cuda,device=2":            "memory of the GPU unknown: nvidia-smi lists 2 GPUs",
+	} {
+		if got := inspect(device); !strings.Contains(got, want) {
+			t.Errorf("%s: no %q in\n%s", device, want, got)
+		}
+	}
+	t.Setenv("CUDA_DEVICE_ORDER", "")
+	if got := inspect("xla:cuda"); !strings.Contains(got, "set CUDA_DEVICE_ORDER=PCI_BUS_ID") {
+		t.Error(got)
+	}
+	if got := inspect("xla:cpu"); strings.Contains(got, "GPU") {
+		t.Error(got)
+	}
 }
 
 // TestInspect_Fails: errors say what is valid.

@@ -18,6 +18,9 @@ func (g GPUs) Device(n int, env func(string) string) (GPU, error) {
 	if g.Problem != "" {
 		return GPU{}, errors.New(g.Problem)
 	}
+	if len(g.List) == 0 {
+		return GPU{}, errors.New("there is no GPU that nvidia-smi lists")
+	}
 	visible, err := g.visible(env)
 	if err != nil {
 		return GPU{}, err

@@ -23,7 +23,7 @@ func TestGPUs_Device(t *testing.T) {
 	}{
 		"all":              {gpus: same, number: 2, want: "GPU-b3"},
 		"beyond":           {gpus: same, number: 3, err: "3 GPUs that this process may use, and none of number 3"},
-		"none":             {err: "0 GPUs"},
+		"none":             {err: "there is no GPU"},
 		"chosen":           {gpus: same, env: env("2, 0"), number: 1, want: "GPU-aa1"},
 		"not chosen":       {gpus: same, env: env("2,0"), number: 2, err: "none of number 2"},
 		"up to an error":   {gpus: same, env: env("2,7,0"), number: 1, err: "none of number 1"},

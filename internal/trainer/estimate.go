@@ -1,6 +1,9 @@
 package trainer
 
-import "github.com/goart-dev/art/model"
+import (
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/model"
+)
 
 // EstimateMemory bounds from above what [Plan] returns for an adapter without the output head, in bytes, from sizes
 // alone: it compiles nothing. programs are those that are kept by default, see [Options]. params is the number of the
@@ -8,36 +11,37 @@ import "github.com/goart-dev/art/model"
 // heads of size E, hidden size H, MLP of I (of all experts, which are all computed), vocabulary V, and n = rows ·
 // length tokens of a micro-batch:
 //
-//	adapter = 12 · 4·params                                             see adapterCopies
+//	adapter = 11 · 4·params                                             see adapterCopies
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
-// fused says that the device fuses attention. The gradient of attention has kept of n·length·Q scores at a time, see
-// [model.KeptScores], and two lists like them; three where scores are soft-capped. A mask takes a byte for each query
-// and key. With layers that are computed again, one layer has what the gradient needs, and the others n·H each:
+// on is the profile of the device: one with memory of its own holds 5 of the 11 copies. The gradient of attention has
+// kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them; three where scores are
+// soft-capped. A mask takes a byte for each query and key. With layers that are computed again, one layer has what the
+// gradient needs, and the others n·H each:
 //
 //	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
 // DoRA, which is not counted here, keeps the outputs of layers before they are scaled: 2H + 3QE + 2I for each token and
 // layer.
 func EstimateMemory(
-	c *model.Config, params float64, s Sizes, length int, fused bool,
+	c *model.Config, params float64, s Sizes, length int, on graphx.Profile,
 ) (adapter, work, programs float64) {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
-	work = estimate{config: c, params: params, shares: true, fused: fused}.work(s, length)
-	return adapterCopies * 4 * params, work, float64(programBytes(c))
+	work = estimate{config: c, params: params, shares: true, fused: on.FusedAttention}.work(s, length)
+	return copiesOf(on, adapterCopies, adapterOnDevice) * 4 * params, work, float64(programBytes(c))
 }
 
 // EstimateFull is [EstimateMemory] of a training of all weights: copies, work and programs together.
-func EstimateFull(c *model.Config, s Sizes, length int, fused bool) float64 {
+func EstimateFull(c *model.Config, s Sizes, length int, on graphx.Profile) float64 {
 	if s.MicroTokens <= 0 {
 		s.MicroTokens = microTokens(c)
 	}
 	n := numParams(c)
-	work := estimate{config: c, params: n, shares: true, head: true, fused: fused}.work(s, length)
-	return fullCopies*4*n + work + float64(programBytes(c))
+	work := estimate{config: c, params: n, shares: true, head: true, fused: on.FusedAttention}.work(s, length)
+	return copiesOf(on, fullCopies, fullOnDevice)*4*n + work + float64(programBytes(c))
 }
 
 // estimate computes what [EstimateMemory] documents, for other sizes too.

@@ -58,7 +58,11 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 	if t.opts.FewShapes {
 		length = powerLength(length)
 	}
-	places, copies := float64(len(t.places())), t.target.copies()*4*e.params
+	on := graphx.ProfileOf(t.opts.Device)
+	copies, places := t.target.copies(on)*4*e.params, 1.0
+	if !on.OwnMemory { // else bytes are those of each device
+		places = float64(len(t.places()))
+	}
 	for s := range t.smaller(length) {
 		t.sizes, t.room = s, 0
 		for _, part := range programParts {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -158,4 +159,28 @@ func TestFit_KeepsWhatFits(t *testing.T) {
 	require.Positive(t, p.Recomputed)
 	require.LessOrEqual(t, p.Recomputed, p.Computed)
 	sameBits(t, want, again, "computed again")
+}
+
+// TestFit_OwnMemory: of the copies a GPU holds those on the device alone, and each replica has memory of its own.
+func TestFit_OwnMemory(t *testing.T) {
+	c := smallQwen()
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	opts := Options{Device: graphtest.NamedOn(graphtest.CPU(t), "xla:cuda")}
+	target := AdapterTarget(c, params(c), layout)
+	one, ok := New(target, opts).Fit(512, 1e12)
+	require.True(t, ok)
+	opts.Replicas = []Replica{{Device: opts.Device, Params: params(c), Programs: NewPrograms(opts.Device, c)}}
+	two, ok := New(target, opts).Fit(512, 1e12)
+	require.True(t, ok)
+	require.Equal(t, one, two)
+
+	n, gpu, same := float64(layout.NumParams()), graphx.NamedProfile("xla:cuda"), graphx.NamedProfile("xla:cpu")
+	adapter, work, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, gpu)
+	all, workOfAll, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, same)
+	require.Equal(t, float64(adapterCopies-adapterOnDevice)*4*n, all-adapter)
+	require.Equal(t, workOfAll, work)
+	require.InDelta(t, one, adapter+work+float64(programBytes(c)), 1)
+	require.InDelta(t, float64(fullCopies-fullOnDevice)*4*numParams(c),
+		EstimateFull(c, Sizes{Workers: 1}, 512, same)-EstimateFull(c, Sizes{Workers: 1}, 512, gpu), 1e3)
 }

@@ -27,6 +27,9 @@ type Memory struct {
 // which updates overwrite (3), and the last gradient (1).
 const adapterCopies = 11
 
+// Of those on the device: the state (3), the last gradient (1), and the adapter that answers requests (1).
+const adapterOnDevice = 5
+
 // normCopies are those of the norms of DoRA: the sampler's, and the trainer's.
 const normCopies = 2
 
@@ -37,14 +40,26 @@ const (
 	fullCopies = 13
 	// fullMore are those that are not there yet when a training begins.
 	fullMore = 8
+
+	// Of the two those that a device holds; the others are memory of the machine, which a GPU does not have.
+	fullOnDevice     = 7
+	fullMoreOnDevice = 5
 )
 
-// copies are those that a training adds, or more.
-func (t *Target) copies() float64 {
+// copies are those that a training adds to the memory of a device, or more.
+func (t *Target) copies(on graphx.Profile) float64 {
 	if t.full {
-		return fullMore
+		return copiesOf(on, fullMore, fullMoreOnDevice)
 	}
-	return adapterCopies
+	return copiesOf(on, adapterCopies, adapterOnDevice)
+}
+
+// copiesOf are the copies in the memory of a device: all, or those that it holds where that is memory of its own.
+func copiesOf(on graphx.Profile, all, own float64) float64 {
+	if on.OwnMemory {
+		return own
+	}
+	return all
 }
 
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are

@@ -49,7 +49,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 				opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, Recompute: s.Recompute}
 				planned, err := Plan(c, layout, length, opts)
 				require.NoError(t, err)
-				adapter, work, programs := EstimateMemory(c, float64(layout.NumParams()), s, length, true)
+				adapter, work, programs := EstimateMemory(c, float64(layout.NumParams()), s, length, graphx.NamedProfile("cpu"))
 				require.Equal(t, float64(planned.Adapter), adapter)
 				require.Equal(t, float64(planned.Programs), programs)
 				require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d %+v", name, length, s)
@@ -109,7 +109,7 @@ func TestEstimate_BoundsFullPlan(t *testing.T) {
 		planned, err := PlanFull(c, 256, opts)
 		require.NoError(t, err)
 		require.Equal(t, fullCopies*4*numParams(c), float64(planned.Adapter))
-		takes := EstimateFull(c, s, 256, true)
+		takes := EstimateFull(c, s, 256, graphx.NamedProfile("cpu"))
 		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work+planned.Programs), "%+v", s)
 		work := takes - float64(planned.Adapter+planned.Programs)
 		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, work/float64(planned.Work), float64(planned.Work)/1e6)

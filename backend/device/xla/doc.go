@@ -23,7 +23,8 @@
 // of several numbers can be open at once. On a GPU:
 //
 //	tf32=true              multiplies float32 in TF32: faster, but sampler and trainer then differ by up to 0.01 nats
-//	preallocate=true       takes 0.75, or memory_fraction, of the memory at once, in place of what is needed
+//	memory_fraction=0.9    takes up to that part of the whole memory, in place of 0.75
+//	preallocate=true       takes it at once, in place of what is needed
 //	flash_attention=false  does without cuDNN's kernel of attention, with which models of bfloat16 matrices are trained
 //
 // # Numbers
