@@ -2,6 +2,7 @@ package model
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -34,7 +35,8 @@ func TestPrefix_LikeWhole(t *testing.T) {
 		n := len(f.params.Names)
 		kvs := func(rows, tokens int) (list []*tensors.Tensor) {
 			for range 2 * c.NumLayers {
-				list = append(list, graphtest.Tensor(make([]float32, rows*c.NumKVHeads*tokens*c.HeadDim), rows, c.NumKVHeads, tokens, c.HeadDim))
+				zeros := make([]float32, rows*c.NumKVHeads*tokens*c.HeadDim)
+				list = append(list, graphtest.Tensor(zeros, rows, c.NumKVHeads, tokens, c.HeadDim))
 			}
 			return list
 		}
@@ -85,7 +87,7 @@ func TestPrefix_LikeWhole(t *testing.T) {
 		v := c.VocabSize
 		for i := range rows {
 			row := own[i*(width+steps) : (i+1)*(width+steps)]
-			whole := append(prefixes[i/each*size:i/each*size+int(list[i]):i/each*size+int(list[i])], row[:int(count[i])+steps]...)
+			whole := slices.Concat(prefixes[i/each*size:][:list[i]], row[:int(count[i])+steps])
 			want := f.logprobs(t, whole, 1)[int(list[i])*v:]
 			k := int(count[i])
 			got := append([]float32{}, graphtest.Values[float32](t, out[0])[i*width*v:(i*width+k)*v]...)
