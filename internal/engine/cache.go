@@ -56,12 +56,9 @@ func (k *cache) donate() ([]any, error) {
 	if k.layers == nil {
 		return nil, fmt.Errorf("engine: the cache was lost, and cannot be made again: %w", k.broken)
 	}
-	in := make([]any, len(k.layers))
-	for i, x := range k.layers {
-		var err error
-		if in[i], err = graphx.Donate(k.device, x); err != nil {
-			return nil, fmt.Errorf("engine: cache: %w", err)
-		}
+	in, err := graphx.Donate(k.device, k.layers)
+	if err != nil {
+		return nil, fmt.Errorf("engine: cache: %w", err)
 	}
 	k.layers = nil
 	return in, nil

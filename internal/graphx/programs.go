@@ -40,27 +40,64 @@ func NewPrograms(device compute.Backend, most int64) *Programs {
 }
 
 // Donated is a tensor whose memory a call may give to one of its outputs. It holds nothing else any more, and is gone
-// after the call.
+// after the call, also when that fails.
 type Donated struct {
 	shape  shapes.Shape
 	buffer compute.Buffer
 }
 
-// Donate takes the memory of a tensor for a call of [Programs].
-func Donate(device compute.Backend, x *tensors.Tensor) (Donated, error) {
-	d := Donated{shape: x.Shape()}
-	var err error
-	if d.buffer, err = x.DonateBuffer(device, 0); err != nil {
-		return d, fmt.Errorf("graphx: %w", err)
+// Donate takes the memory of tensors for a call of [Programs], each as a [Donated]. After an error all of them are
+// freed.
+func Donate(device compute.Backend, list []*tensors.Tensor) ([]any, error) {
+	donated := make([]any, len(list))
+	for i, x := range list {
+		d := Donated{shape: x.Shape()}
+		var err error
+		if d.buffer, err = x.DonateBuffer(device, 0); err != nil {
+			free(donated[:i])
+			finalize(list[i:])
+			return nil, fmt.Errorf("graphx: %w", err)
+		}
+		donated[i] = d
 	}
-	return d, nil
+	return donated, nil
+}
+
+// free frees those of inputs that are donated, at once: the garbage collector knows nothing of the memory of a device.
+func free(inputs []any) {
+	freed := map[compute.Buffer]bool{}
+	for _, x := range inputs {
+		if d, ok := x.(Donated); ok && !freed[d.buffer] {
+			freed[d.buffer] = true
+			_ = d.buffer.Finalize() // the error before this one is the one to report
+		}
+	}
+}
+
+// finalize frees tensors after an error, which is the one to report.
+func finalize(list []*tensors.Tensor) {
+	for _, x := range list {
+		_ = x.FinalizeAll()
+	}
 }
 
 // Call runs the program of a key, which stands for a graph and the shapes of its inputs. It is compiled if it is not
-// kept. Each of the inputs is a [*tensors.Tensor] or a [Donated].
+// kept. Each of the inputs is a [*tensors.Tensor] or a [Donated]. After an error the donated ones are freed.
 func (p *Programs) Call(
 	key any, build func(in []*graph.Node) []*graph.Node, inputs []any,
 ) (outputs []*tensors.Tensor, err error) {
+	results, err := p.run(key, build, inputs)
+	if err != nil {
+		free(inputs) // a device takes them when it succeeds
+		return nil, err
+	}
+	return tensorsOf(results)
+}
+
+// run runs the program of a key. After an error the donated inputs are there still.
+func (p *Programs) run(
+	key any, build func(in []*graph.Node) []*graph.Node, inputs []any,
+) ([]compute.Buffer, error) {
 	list, err := shapesOf(inputs)
 	if err != nil {
 		return nil, err
@@ -229,7 +266,7 @@ func Compile(
 }
 
 // execute runs a program.
-func execute(device compute.Backend, run compute.Executable, inputs []any) ([]*tensors.Tensor, error) {
+func execute(device compute.Backend, run compute.Executable, inputs []any) ([]compute.Buffer, error) {
 	buffers, donated := make([]compute.Buffer, len(inputs)), make([]bool, len(inputs))
 	for i, x := range inputs {
 		if d, ok := x.(Donated); ok {
@@ -245,9 +282,19 @@ func execute(device compute.Backend, run compute.Executable, inputs []any) ([]*t
 	if err != nil {
 		return nil, fmt.Errorf("graphx: %w", err)
 	}
+	return results, nil
+}
+
+// tensorsOf returns the results of a run as tensors. After an error all of them are freed.
+func tensorsOf(results []compute.Buffer) ([]*tensors.Tensor, error) {
 	out := make([]*tensors.Tensor, len(results))
 	for i, b := range results {
+		var err error
 		if out[i], err = tensors.FromBuffer(b); err != nil {
+			finalize(out[:i])
+			for _, b := range results[i:] {
+				_ = b.Finalize()
+			}
 			return nil, fmt.Errorf("graphx: output %d: %w", i, err)
 		}
 	}

@@ -246,6 +246,99 @@ func (p *lateProgram) Execute([]compute.Buffer, []bool, compute.DeviceNum) ([]co
 	return nil, p.Ready()
 }
 
+// TestPrograms_DonatedAfterError: when a call fails, before the program is compiled, while it is or when it runs, the
+// memory that was donated is freed at once, each buffer one time, and other inputs stay. When it succeeds the device
+// has taken it.
+func TestPrograms_DonatedAfterError(t *testing.T) {
+	broken := errors.New("broken")
+	var fails bool
+	var freed int
+	device := graphtest.HookedOn(graphtest.Device(t), graphtest.Hooks{
+		Run: func() error {
+			if fails {
+				return broken
+			}
+			return nil
+		},
+		Finalize: func() error { freed++; return nil },
+	})
+	vector := func() *tensors.Tensor {
+		x, err := Upload(device, make([]float32, 2), 2)
+		require.NoError(t, err)
+		return x
+	}
+	build := func(in []*graph.Node) []*graph.Node {
+		return []*graph.Node{graph.Add(in[0], in[2]), graph.AddScalar(in[1], 1)}
+	}
+	kept, p := vector(), NewPrograms(device, 1<<20)
+	type builder = func(in []*graph.Node) []*graph.Node
+	call := func(build builder, more ...any) (donated []compute.Buffer, err error) {
+		in, err := Donate(device, []*tensors.Tensor{vector(), vector()})
+		require.NoError(t, err)
+		for _, x := range in {
+			donated = append(donated, x.(Donated).buffer)
+		}
+		freed = 0
+		_, err = p.Call("key", build, append(append(in, kept), more...))
+		return donated, err
+	}
+	gone := func(buffers []compute.Buffer) {
+		for _, b := range buffers {
+			require.Error(t, b.ToFlatData(make([]float32, 2)), "it is gone")
+		}
+		require.Equal(t, []float32{0, 0}, tensors.MustCopyFlatData[float32](kept))
+	}
+	requireFreed := func(buffers []compute.Buffer) {
+		require.Equal(t, len(buffers), freed)
+		gone(buffers)
+	}
+
+	donated, err := call(build, 1)
+	require.ErrorContains(t, err, "input 3 is a int")
+	requireFreed(donated)
+	donated, err = call(func([]*graph.Node) []*graph.Node { panic(broken) })
+	require.ErrorIs(t, err, broken)
+	requireFreed(donated)
+	fails = true
+	donated, err = call(build)
+	require.ErrorIs(t, err, broken)
+	requireFreed(donated)
+	fails = false
+	donated, err = call(build)
+	require.NoError(t, err)
+	require.Zero(t, freed)
+	gone(donated)
+	donated, err = call(build, kept)
+	require.Error(t, err, "an input too many")
+	requireFreed(donated)
+	twice, err := Donate(device, []*tensors.Tensor{vector()})
+	require.NoError(t, err)
+	freed = 0
+	_, err = p.Call("key", build, []any{twice[0], twice[0], 1})
+	require.Error(t, err)
+	requireFreed([]compute.Buffer{twice[0].(Donated).buffer})
+}
+
+// TestDonate_Error: when one of the tensors cannot be donated, all of them are freed.
+func TestDonate_Error(t *testing.T) {
+	device := graphtest.Device(t)
+	list := make([]*tensors.Tensor, 3)
+	buffers := make([]compute.Buffer, 3)
+	for i := range list {
+		var err error
+		list[i], err = Upload(device, []float32{1}, 1)
+		require.NoError(t, err)
+		buffers[i], err = list[i].Buffer(device, 0)
+		require.NoError(t, err)
+	}
+	list[1].MustFinalizeAll()
+	_, err := Donate(device, list)
+	require.Error(t, err)
+	for _, b := range buffers {
+		require.Error(t, b.ToFlatData(make([]float32, 1)))
+	}
+}
+
 // TestProgramBytes: constants are counted, and what repeats one is not.
 func TestProgramBytes(t *testing.T) {
 	const n = 1 << 18

@@ -4,14 +4,19 @@ package xla_test
 
 import (
 	"fmt"
+	"runtime/debug"
 	"testing"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/go-xla/pjrt"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/backend/device/xla"
+	"github.com/goart-dev/art/internal/graphx"
 )
 
 // address is where a tensor lies in the memory of a device that shares it with the host.
@@ -132,5 +137,27 @@ func TestDonate_Twice(t *testing.T) {
 		got, err := tensors.CopyFlatData[float32](out[0])
 		require.NoError(t, err)
 		require.Equal(t, []float32{11, 22, 33}, got)
+	}
+}
+
+// TestDonate_AfterError: memory that was donated to a program which XLA cannot run, since it has no room for a result
+// of 2^50 bytes, is freed at once: the garbage collector does not run here.
+func TestDonate_AfterError(t *testing.T) {
+	for _, config := range configs {
+		on := device(t, config)
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+		p := graphx.NewPrograms(on, 1<<20)
+		before := pjrt.BuffersAlive()
+		for range 3 {
+			x, err := graphx.Upload(on, make([]float32, 1<<10), 1<<10)
+			require.NoError(t, err)
+			in, err := graphx.Donate(on, []*tensors.Tensor{x})
+			require.NoError(t, err)
+			_, err = p.Call("key", func(in []*Node) []*Node {
+				return []*Node{AddScalar(in[0], 1), BroadcastPrefix(in[0], 1<<19, 1<<19)}
+			}, in)
+			require.ErrorIs(t, err, xla.ErrMemory)
+			require.Equal(t, before, pjrt.BuffersAlive(), config)
+		}
 	}
 }
