@@ -3,7 +3,12 @@
 package xla_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/graph"
@@ -11,7 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/model"
 )
 
 // TestSeveral: each device of a plug-in can be opened by its number, and computes, in place where inputs are donated. A
@@ -60,4 +68,51 @@ func TestSeveral(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Len(t, descriptions, 2, "they are different devices")
+}
+
+// TestSeveral_Replicas: a training whose micro-batches are computed on two devices of the plug-in is that on one, to
+// the bit, whichever computes what, and both compute some.
+func TestSeveral_Replicas(t *testing.T) {
+	device(t, configs[0]) // skips where there is no plug-in
+	w := weights(t)["tiny"]
+	a := adapter(t, w.Config)
+	rng := rand.New(rand.NewPCG(seed, 14))
+	batch := make([]grpo.Sequence, 8)
+	for i := range batch {
+		batch[i] = grpo.Sequence{
+			IDs: tokens(rng, w.Config, 5), Trained: []bool{false, true, true, true, true}, Logprobs: make([]float32, 5),
+			Advantage: 1, Weight: 1,
+		}
+	}
+	var calls [2]atomic.Int64
+	open := func(i int) (compute.Backend, *model.Params) {
+		opened, err := compute.NewWithConfig(fmt.Sprintf("xla:cpu,device=%d", i))
+		require.NoError(t, err)
+		t.Cleanup(opened.Finalize)
+		on := graphtest.HookedOn(opened, graphtest.Hooks{Ran: func() { calls[i].Add(1) }})
+		params, err := w.Params(on)
+		require.NoError(t, err)
+		return on, params
+	}
+	first, params := open(0)
+	second, others := open(1)
+	train := func(replicas ...trainer.Replica) *trainer.State {
+		tr := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{
+			Device: first, FewShapes: true, Workers: 1, Replicas: replicas,
+			Pause: func(context.Context, time.Duration) { time.Sleep(time.Millisecond) }, // the other goes on
+		})
+		state, _, err := tr.Train(t.Context(), trainer.AdapterState(a), batch, trainer.Run{
+			Loss: grpo.SupervisedLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 2,
+			MiniBatches: 1, MicroBatch: 1,
+		})
+		require.NoError(t, err)
+		return state
+	}
+	want := train()
+	alone := calls[0].Swap(0)
+	require.Zero(t, calls[1].Load())
+	got := train(trainer.Replica{Device: second, Params: others, Programs: graphx.NewPrograms(second, 1<<28)})
+	require.Equal(t, want, got)
+	require.Positive(t, calls[1].Load())
+	require.Equal(t, alone, calls[0].Load()+calls[1].Load())
 }
