@@ -21,51 +21,62 @@ import (
 )
 
 // cache keeps the programs of a plug-in in a folder. PJRT calls it to compile, by a table of functions that is the
-// plug-in's but for that one.
+// plug-in's but for that one and the one that runs programs.
 type cache struct {
 	plugin  table
-	folder  string
+	folder  string // "" keeps none
 	machine []byte // what programs depend on that the plug-in does not report
 }
 
 var (
-	cachesMu sync.Mutex
-	caches   []*cache // by slot
-	cached   = map[string]bool{}
+	cachesMu   sync.Mutex
+	caches     []*cache              // by slot
+	interposed = map[string]*cache{} // by path
 )
 
-// keepPrograms lets go-xla open a plug-in that keeps its programs in a folder. It must come before go-xla has opened
-// the plug-in.
-func keepPrograms(f file, folder string) error {
+// interpose lets go-xla open a plug-in with functions of this package in place of some of its own: one that runs
+// programs and frees what failed, and if a folder is given one that keeps programs there. It must come before go-xla
+// has opened the plug-in.
+func interpose(f file, folder string) error {
 	cachesMu.Lock()
 	defer cachesMu.Unlock()
-	if cached[f.path] {
+	if c := interposed[f.path]; c != nil && (c.folder != "" || folder == "") {
 		return nil
 	}
 	if len(caches) == slots {
 		return fmt.Errorf("programs of %d plug-ins at most are kept in one process: unset %s to open another", slots,
 			CacheEnv)
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("%s: %w", CacheEnv, err)
-	}
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return err
-	}
 	plugin, err := openTable(f.path)
 	if err != nil {
 		return err
 	}
-	machine := fmt.Appendf(nil, "%d %v %s %v %d %q", info.Size(), info.ModTime().UnixNano(), cpuid.CPU.BrandName,
-		cpuid.CPU.FeatureSet(), runtime.NumCPU(), os.Getenv(xlaFlags))
-	caches = append(caches, &cache{plugin, folder, machine})
-	own := plugin.with(len(caches) - 1)
+	c := &cache{plugin: plugin, folder: folder}
+	if folder != "" {
+		if c.machine, err = c.prepare(f); err != nil {
+			return err
+		}
+	}
+	caches = append(caches, c)
+	own := plugin.with(len(caches)-1, folder != "")
 	if err := pjrt.RegisterPreloadedPlugin(f.path, uintptr(own.at)); err != nil {
 		return err
 	}
-	cached[f.path] = true
+	interposed[f.path] = c
 	return nil
+}
+
+// prepare makes the folder, and returns what programs depend on that the plug-in does not report.
+func (c *cache) prepare(f file) (machine []byte, err error) {
+	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("%s: %w", CacheEnv, err)
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%d %v %s %v %d %q", info.Size(), info.ModTime().UnixNano(), cpuid.CPU.BrandName,
+		cpuid.CPU.FeatureSet(), runtime.NumCPU(), os.Getenv(xlaFlags)), nil
 }
 
 // compileArgs are PJRT_Client_Compile_Args.

@@ -35,7 +35,8 @@
 // # Donation
 //
 // Inputs that a call donates, as engine and trainer donate caches and states, are overwritten by results of the same
-// shape. Programs with such inputs are compiled at their first call, once for each set of inputs that is donated.
+// shape. Programs with such inputs are compiled at their first call, once for each set of inputs that is donated. The
+// memory of inputs that were donated to a program which then fails is freed.
 //
 // # Programs that are kept
 //

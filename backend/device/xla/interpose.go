@@ -45,7 +45,7 @@ import (
 	"unsafe"
 )
 
-// slots is the number of plug-ins of one process whose programs can be kept: the functions compileN above.
+// slots is the number of plug-ins of one process that can have functions of this package: compileN and executeN above.
 const slots = 4
 
 // table is the table of functions of a plug-in, PJRT_Api. The C API only ever adds functions at its end.
@@ -73,7 +73,9 @@ const (
 	destroyProgram   = 40
 	serializeProgram = 49
 	programOfLoaded  = 51
+	executeProgram   = 55
 	loadProgram      = 56
+	destroyBuffer    = 58 // the last one that is used
 )
 
 // openTable loads a plug-in.
@@ -89,8 +91,9 @@ func openTable(path string) (table, error) {
 		return table{}, errors.New("it has no table of functions")
 	}
 	t := table{at}
-	if last := uintptr(unsafe.Pointer(t.function(loadProgram))); last >= uintptr(at)+(*tableHead)(at).size {
-		return table{}, fmt.Errorf("%w: it cannot load programs that were kept", ErrVersion)
+	head, last := (*tableHead)(at), uintptr(unsafe.Pointer(t.function(destroyBuffer)))
+	if head.version.major != 0 || last >= uintptr(at)+head.size {
+		return table{}, fmt.Errorf("%w: it lacks functions that this program needs", ErrVersion)
 	}
 	return t, nil
 }
@@ -100,12 +103,16 @@ func (t table) function(place int) *unsafe.Pointer {
 	return (*unsafe.Pointer)(unsafe.Add(t.at, unsafe.Sizeof(tableHead{})+uintptr(place)*unsafe.Sizeof(uintptr(0))))
 }
 
-// with returns a copy of the table, which is never freed, with the compiler of a slot in place of the plug-in's.
-func (t table) with(slot int) table {
+// with returns a copy of the table, which is never freed, with functions of a slot in place of the plug-in's: the one
+// that runs programs, and if they are kept the one that compiles them.
+func (t table) with(slot int, kept bool) table {
 	size := C.size_t((*tableHead)(t.at).size)
 	own := table{C.malloc(size)}
 	C.memcpy(own.at, t.at, size)
-	*own.function(compileProgram) = C.art_compile(C.int(slot))
+	*own.function(executeProgram) = executeOf(slot, t)
+	if kept {
+		*own.function(compileProgram) = C.art_compile(C.int(slot))
+	}
 	return own
 }
 

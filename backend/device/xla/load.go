@@ -19,7 +19,7 @@ const oldest = 72
 // the comment of the package.
 const CacheEnv = "ART_XLA_CACHE"
 
-// load opens the shared library. It stays open.
+// load opens the shared library. It stays open. The caller holds [opening].
 func load(f file) (*pjrt.Plugin, error) {
 	if f.name == "cuda" {
 		if err := pointToCUDA(f.path); err != nil {
@@ -29,11 +29,10 @@ func load(f file) (*pjrt.Plugin, error) {
 	if _, err := os.Stat(f.path); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoPlugin, err)
 	}
-	if folder := os.Getenv(CacheEnv); folder != "" {
-		if err := keepPrograms(f, folder); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.path, err)
-		}
-	}
+	folder := os.Getenv(CacheEnv)
+	if err := interpose(f, folder); err != nil && folder != "" {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
+	} // without a folder go-xla says what is wrong, or works without
 	plugin, err := pjrt.GetPlugin(f.path)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a PJRT plug-in that can be loaded here: %w", f.path, err)

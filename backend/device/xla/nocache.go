@@ -4,7 +4,7 @@ package xla
 
 import "fmt"
 
-// keepPrograms is for systems on which plug-ins are loaded by another call.
-func keepPrograms(file, string) error {
+// interpose is for systems on which plug-ins are loaded by another call.
+func interpose(file, string) error {
 	return fmt.Errorf("programs cannot be kept on this system: unset %s", CacheEnv)
 }

@@ -44,6 +44,8 @@ func plugins(files []file, nvidia bool) []Plugin {
 
 // examine loads a plug-in and reads what it reports.
 func examine(f file) Plugin {
+	opening.Lock()
+	defer opening.Unlock()
 	p := Plugin{Path: f.path}
 	plugin, err := load(f)
 	if plugin != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/gomlx/compute"
 	goxla "github.com/gomlx/go-xla/compute/xla"
@@ -30,6 +31,9 @@ var ErrNoPlugin = errors.New("no such PJRT plug-in was found")
 // ErrVersion is wrapped by the error of a plug-in that go-xla cannot talk to.
 var ErrVersion = errors.New("the PJRT plug-in is too old")
 
+// opening is held while a plug-in is loaded or looked up: go-xla's list of them is not safe for concurrent use.
+var opening sync.Mutex
+
 // New opens a device. config is what follows "xla:" in its name, as the comment of the package says.
 func New(config string) (compute.Backend, error) {
 	name, rest, _ := strings.Cut(config, ",")
@@ -41,6 +45,8 @@ func New(config string) (compute.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xla: %w", err)
 	}
+	opening.Lock()
+	defer opening.Unlock()
 	if _, err := load(f); err != nil {
 		return nil, fmt.Errorf("xla: %w", f.unusable(err))
 	}
