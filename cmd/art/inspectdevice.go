@@ -91,7 +91,7 @@ func (r deviceReport) shared() []string {
 	if len(rows) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("decode of shared prompts: %s rows in %s groups, prompts of up to %s tokens, %s behind them",
+	return []string{fmt.Sprintf("decode of shared prompts: %s rows, in %s groups, prompts of %s tokens and windows of %s",
 		choices(rows), choices(groups), choices(prefixes), choices(windows))}
 }
 

@@ -84,7 +84,7 @@ func TestCache_InPlace(t *testing.T) {
 		sampling: model.Sampling{Temperature: 1, TopP: 1},
 	}
 	for rows, copies := range map[int]bool{1: true, 2: false} {
-		require.Equal(t, copies, e.runner.copiesRows(Program{Rows: rows, Window: 2 * BlockTokens}))
+		require.Equal(t, copies, copiesRows(e.opts, Program{Rows: rows, Window: 2 * BlockTokens}))
 		same(fmt.Sprintf("a loop of %d rows", rows), func(r *runner) error {
 			_, err := r.decode(nil, slices.Repeat([]decodeCall{call}, rows))
 			return err
