@@ -91,7 +91,7 @@ func (ticTacToe) Groups(ctx context.Context, m *art.Model, step int) ([]*art.Tra
 // from such a position are lost and nothing is learned of them.
 func (ticTacToe) Config(step int) *art.TrainConfig {
 	cfg := gameConfig(step, 30)
-	cfg.EntropyBonus = 0.01
+	cfg.EntropyBonus = 0.03
 	return cfg
 }
 
