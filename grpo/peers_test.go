@@ -27,6 +27,12 @@ type peersGolden struct {
 	Rewards    []float64
 	Groups     []int
 	Advantages map[string][]float64
+
+	Preferences []struct { // of pairs: sequence i is preferred to sequence i + half of all
+		Name                   string
+		Beta, Smoothing, Value float64
+		Grad                   [][]float64
+	}
 }
 
 func readPeersGolden(t *testing.T) peersGolden {
@@ -159,4 +165,62 @@ func TestAdvantages_MatchPeers(t *testing.T) {
 		}
 		require.Equal(t, len(golden.Rewards), compared)
 	}
+}
+
+// TestPreferenceLoss_MatchesPeers: the value and the gradient of DPO are those of TRL, also smoothed and by token.
+func TestPreferenceLoss_MatchesPeers(t *testing.T) {
+	device, golden := graphtest.Device(t), readPeersGolden(t)
+	require.Len(t, golden.Preferences, 4)
+	for _, c := range golden.Preferences {
+		t.Run(c.Name, func(t *testing.T) {
+			loss := PreferenceLoss{credit.Preference{Beta: c.Beta, Smoothing: c.Smoothing, Mean: c.Name == "sigmoid_norm"}}
+			require.NoError(t, loss.Validate())
+			pairs, rows := golden.pairs()
+			var logprobs [][]float32
+			for _, row := range rows {
+				logprobs = append(logprobs, golden.sequenceOf(golden.New, row))
+			}
+			linear, value := loss.Linearize(pairs, logprobs)
+			require.NotZero(t, c.Value)
+			require.InDelta(t, c.Value, value, 1e-6)
+			var in tokens
+			var want []float64
+			for i, row := range rows {
+				for j := range golden.Lengths[row] {
+					in.New, want = append(in.New, golden.New[row][j]), append(want, c.Grad[row][j])
+					in.Advantage, in.Weight = append(in.Advantage, linear[i].Advantage), append(in.Weight, linear[i].Weight)
+					in.Mask, in.Rows = append(in.Mask, 1), append(in.Rows, i)
+				}
+			}
+			in.Old, in.Behavior, in.Reference, in.Entropy = in.New, in.New, in.New, in.New
+			require.InDeltaSlice(t, want, deviceLoss[float64](t, device, loss, in, float64(len(in.New))).grad, 1e-6)
+			require.InDeltaSlice(t, want, deviceLoss[float32](t, device, loss, in, float64(len(in.New))).grad, 1e-6)
+		})
+	}
+}
+
+// sequenceOf is the numbers of the real tokens of a sequence, with a first token that is not trained.
+func (g *peersGolden) sequenceOf(x [][]float64, row int) []float32 {
+	out := []float32{0}
+	for _, v := range x[row][:g.Lengths[row]] {
+		out = append(out, float32(v))
+	}
+	return out
+}
+
+// pairs lists the pairs, a chosen sequence and a rejected one each, and which row each is.
+func (g *peersGolden) pairs() (seqs []Sequence, rows []int) {
+	half := len(g.Lengths) / 2
+	for i := range half {
+		for _, row := range []int{i, i + half} {
+			n := g.Lengths[row] + 1
+			s := Sequence{IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: g.sequenceOf(g.Old, row),
+				Reference: g.sequenceOf(g.Reference, row)}
+			for j := 1; j < n; j++ {
+				s.Trained[j] = true
+			}
+			seqs, rows = append(seqs, s), append(rows, row)
+		}
+	}
+	return seqs, rows
 }

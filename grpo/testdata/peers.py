@@ -1,8 +1,9 @@
-"""Writes peers.json: losses with their gradients, importance weights, KL and advantages, computed by the code of TRL and
-verl in float64. Their functions are taken out of their source files, so that only PyTorch is needed beside them.
+"""Writes peers.json: losses with their gradients, importance weights, KL, advantages and penalties, computed by the
+code of TRL and verl in float64. Their functions are taken out of their source files, so that only PyTorch is needed
+beside them.
 
     python3 -m venv --system-site-packages VENV && VENV/bin/pip install --no-deps trl==1.16.0 verl==0.9.1
-    VENV/bin/python peers.py > peers.json      (made with torch 1.13.0, numpy 1.24.2, CPU)
+    VENV/bin/python peers.py > peers.json      (made with torch 2.15.0, numpy 2.4.6, CPU)
 """
 import __future__, ast, collections, importlib.metadata, json, math, types, typing
 import numpy as np
@@ -145,7 +146,47 @@ advantage_cases = {
     "passk": advantage(verl.compute_grpo_passk_outcome_advantage, config=Config(norm_adv_by_std_in_grpo=False)),
     "passk std": advantage(verl.compute_grpo_passk_outcome_advantage, config=Config(norm_adv_by_std_in_grpo=True)),
 }
+
+dpo = functions("trl", "trl/trainer/dpo_trainer.py", ["_compute_loss"], dict(base, F=torch.nn.functional))
+preferences = []
+
+
+def run_dpo(x, rows, loss_type, beta, smoothing):
+    """The loss of the sequences in rows, chosen ones first."""
+    def outputs(logprobs):  # as of a model: a token before the answer, zeros where there is no label
+        zero = torch.zeros(len(rows), T)
+        return Config(log_probs=(logprobs * mask)[rows], entropy=zero, mean_logits=zero, is_top1=zero.bool())
+
+    accelerator = Config(device="cpu", gather=lambda v: v, gather_for_metrics=lambda v: v)
+    self = Config(
+        model=Config(training=True), accelerator=accelerator, aux_loss_enabled=False, ld_alpha=None, beta=beta,
+        precompute_ref_logps=True, f_divergence_type="reverse_kl", loss_types=[loss_type], loss_weights=[1.0],
+        label_smoothing=smoothing, use_weighting=False, _total_train_tokens=0, _tp_size=1,
+        _metrics=collections.defaultdict(lambda: collections.defaultdict(list)))
+    chosen, rejected = (reference * mask)[rows].sum(dim=1).chunk(2)
+    padded = torch.cat([torch.zeros(len(rows), 1), mask[rows]], dim=1).long()
+    return dpo._compute_loss(self, lambda **_: outputs(x), dict(
+        completion_mask=padded, input_ids=padded, attention_mask=padded, ref_chosen_logps=chosen,
+        ref_rejected_logps=rejected), False)
+
+
+def preference(name, loss_type, beta, smoothing=0.0, apart=False):
+    """Sequence i is preferred to sequence i + B/2. apart computes one pair at a time, and takes the mean."""
+    x = new.clone().requires_grad_(True)
+    half = B // 2
+    batches = [[i, i + half] for i in range(half)] if apart else [list(range(B))]
+    value = sum(run_dpo(x, rows, loss_type, beta, smoothing) for rows in batches) / len(batches)
+    value.backward()
+    preferences.append(dict(name=name, beta=beta, smoothing=smoothing, value=value.item(), grad=x.grad.tolist()))
+
+
+preference("sigmoid", "sigmoid", 0.1)
+preference("sigmoid strong", "sigmoid", 1.5)
+preference("sigmoid_norm", "sigmoid_norm", 5.0)
+# Of "sigmoid" TRL has no smoothing. Its "aot" smooths, and sorts a batch first, which leaves one pair as it is.
+preference("aot of one pair", "aot", 0.3, 0.1, apart=True)
+
 print(json.dumps(dict(
     lengths=lengths.tolist(), new=new.tolist(), old=old.tolist(), behavior=behavior.tolist(), reference=reference.tolist(),
     entropy=entropy.tolist(), losses=cases, rewards=rewards.tolist(), groups=groups.tolist(),
-    advantages=advantage_cases)))
+    advantages=advantage_cases, preferences=preferences)))
