@@ -14,17 +14,34 @@ torch.set_default_dtype(torch.float64)
 PINNED = {"trl": "1.16.0", "verl": "0.9.1"}
 
 
-def functions(package, file, names, space):
-    """Compiles the named functions of a file, wherever they stand in it, without decorators and annotations."""
+def parse(package, file):
     dist = importlib.metadata.distribution(package)
     assert dist.version == PINNED[package], f"{package} is {dist.version}, want {PINNED[package]}"
-    tree = ast.parse(dist.locate_file(file).read_text())
-    found = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in names}
+    return ast.parse(dist.locate_file(file).read_text())
+
+
+def functions(package, file, names, space):
+    """Compiles the named functions and classes of a file, wherever they stand in it, without their decorators."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    found = {n.name: n for n in ast.walk(parse(package, file)) if isinstance(n, kinds) and n.name in names}
     for n in found.values():
         n.decorator_list = []
     module = ast.Module(body=list(found.values()), type_ignores=[])
     exec(compile(module, file, "exec", flags=__future__.annotations.compiler_flag), space)
     return types.SimpleNamespace(**{name: space[name] for name in names})
+
+
+def branch(package, file, function, condition):
+    """Compiles the one statement "if" of a function that has the condition; what is returned runs it on variables."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inside, = (n for n in ast.walk(parse(package, file)) if isinstance(n, kinds) and n.name == function)
+    found, = (n for n in ast.walk(inside) if isinstance(n, ast.If) and ast.unparse(n.test) == condition)
+    code = compile(ast.Module(body=[found], type_ignores=[]), file, "exec")
+
+    def run(**variables):
+        exec(code, variables)
+        return variables
+    return run
 
 
 class Config(types.SimpleNamespace):
@@ -69,7 +86,8 @@ def case(name, loss, adv=advantages):
     cases.append(dict(name=name, advantages=adv.tolist(), value=value.item(), grad=x.grad.tolist()))
 
 
-def run_trl(loss_type, low=0.2, high=0.2, level="token", delta=None, beta=0.0, ratio=None, bonus=0.0):
+def run_trl(loss_type, low=0.2, high=0.2, level="token", delta=None, beta=0.0, ratio=None, bonus=0.0, before=old,
+            trained=mask):
     def loss(x, adv):
         accelerator = Config(num_processes=1, sync_gradients=True, gather=lambda v: v,
                              gather_for_metrics=lambda v: v, reduce=lambda v, reduction: v)
@@ -84,9 +102,9 @@ def run_trl(loss_type, low=0.2, high=0.2, level="token", delta=None, beta=0.0, r
             _get_per_token_logps_and_entropies=lambda *_, **__: (x, entropy, None))
         ids = torch.zeros(B, T, dtype=torch.long)
         return trl._compute_loss(self, None, dict(
-            prompt_ids=ids[:, :1], prompt_mask=ids[:, :1], completion_ids=ids, completion_mask=mask,
-            advantages=adv[:, 0], old_per_token_logps=old, ref_per_token_logps=reference,
-            importance_sampling_ratio=ratio, num_items_in_batch=mask.sum()))
+            prompt_ids=ids[:, :1], prompt_mask=ids[:, :1], completion_ids=ids, completion_mask=trained,
+            advantages=adv[:, 0], old_per_token_logps=before, ref_per_token_logps=reference,
+            importance_sampling_ratio=ratio, num_items_in_batch=trained.sum()))
     return loss
 
 
@@ -186,7 +204,102 @@ preference("sigmoid_norm", "sigmoid_norm", 5.0)
 # Of "sigmoid" TRL has no smoothing. Its "aot" smooths, and sorts a batch first, which leaves one pair as it is.
 preference("aot of one pair", "aot", 0.3, 0.1, apart=True)
 
+nanstd = functions("trl", "trl/trainer/utils.py", ["nanstd"], dict(base)).nanstd
+scale = branch("trl", "trl/trainer/grpo_trainer.py", "_generate_and_score_completions",
+               "self.multi_objective_aggregation == 'sum_then_normalize'")
+scale_rewards = torch.tensor([0.1, 0.9, 0.4, 0.4, 1.7, -2.0, 3.0, 0.5, 0.0, 1.0, 1.0, 0.0, 2.0, 2.0, 2.0, 2.0])
+
+
+def scaled(how):
+    """Advantages of groups of four."""
+    return scale(
+        self=Config(multi_objective_aggregation="sum_then_normalize", reward_weights=torch.ones(1), scale_rewards=how),
+        rewards_per_func=scale_rewards[:, None], device="cpu", torch=torch, nanstd=nanstd, num_generations=4,
+        unscorable_mask=torch.zeros(len(scale_rewards), dtype=torch.bool))["advantages"].tolist()
+
+
+# What is trained on of a group in which two answers were cut: tokens 1 and, at the end, 2.
+cut = [1, 4]
+ids_of = [[1] * (int(n) - 1) + [1 if i in cut else 2] for i, n in enumerate(lengths)]
+trained = branch("trl", "trl/trainer/grpo_trainer.py", "_generate_and_score_completions",
+                 "self.mask_truncated_completions")(
+    self=Config(mask_truncated_completions=True, eos_token_ids=[2], _tokenizer=Config(pad_token_id=0)), torch=torch,
+    completion_ids_list=ids_of, device="cpu", completion_mask=mask, tool_mask=None)["completion_mask"]
+cut_rewards = torch.tensor([0.3, 1.9, -0.4, 1.1, 0.8, -1.0])
+cut_advantages = cut_rewards - cut_rewards.mean()
+rest = len(cases)
+for loss_type, high in (("dapo", 0.28), ("grpo", 0.2), ("dr_grpo", 0.2)):
+    case("trl " + loss_type, run_trl(loss_type, high=high, trained=trained), cut_advantages)
+truncated = dict(cut=cut, rewards=cut_rewards.tolist(), losses=cases[rest:])
+del cases[rest:]
+
+soft = functions("trl", "trl/rewards/other_rewards.py", ["_SoftOverlongPunishment"], dict(base))._SoftOverlongPunishment
+hard = branch("verl", "verl/experimental/reward_loop/reward_manager/dapo.py", "run_single",
+              "self.overlong_buffer_cfg is not None and self.overlong_buffer_cfg.enable")
+
+
+def overlong(longest, buffer, factor, count):
+    """Penalties of answers of 1 to count tokens, by verl. It samples none above the longest."""
+    cfg = Config(enable=True, len=buffer, penalty_factor=factor, log=False)
+    self = Config(overlong_buffer_cfg=cfg, max_resp_len=longest)
+    return [float(hard(self=self, valid_response_length=n, reward=0.0)["reward"]) for n in range(1, count + 1)]
+
+
+def answers(count):
+    return [[1] * n for n in range(1, count + 1)]
+
+
+penalties = [
+    dict(name="trl", longest=20, buffer=8, penalty=1.0, values=soft(20, 8)(answers(24))),
+    dict(name="trl sudden", longest=20, buffer=0, penalty=1.0, values=soft(20, 0)(answers(24))),
+    dict(name="verl", longest=20, buffer=8, penalty=1.0, values=overlong(20, 8, 1.0, 20)),
+    dict(name="verl half", longest=20, buffer=5, penalty=0.5, values=overlong(20, 5, 0.5, 20)),
+]
+
+kl_reward = functions("verl", "verl/trainer/ppo/ray_trainer.py", ["apply_kl_penalty"], dict(
+    base, masked_mean=F.masked_mean, core_algos=functions(
+        "verl", "verl/trainer/ppo/core_algos.py", ["kl_penalty", "kl_penalty_forward"], dict(base))))
+
+
+class Batch(dict):
+    batch_size = [B]
+
+
+def kl_in_reward(kind, strength):
+    """What verl adds to the rewards of tokens."""
+    data = Config(batch=Batch(response_mask=mask, token_level_scores=torch.zeros(B, T), old_log_probs=old,
+                              ref_log_prob=reference))
+    data, _ = kl_reward.apply_kl_penalty(data, Config(value=strength, update=lambda **_: None), kind)
+    return data.batch["token_level_rewards"].tolist()
+
+
+kl_rewards = [dict(estimator=kind, strength=0.3, added=kl_in_reward(kind, 0.3)) for kind in ("k1", "k2", "k3")]
+
+sft = functions("verl", "verl/workers/utils/losses.py", ["sft_loss"], dict(
+    base, masked_sum=F.masked_sum, DatasetPadMode=Config(NO_PADDING="no_padding"),
+    tu=Config(get_non_tensor_data=lambda data, key, default: data[key]))).sft_loss
+reinforce = functions("verl", "verl/trainer/ppo/core_algos.py",
+                      ["compute_policy_loss_reinforce", "compute_policy_loss_gpg"],
+                      dict(base, verl_F=F, agg_loss=verl.agg_loss, ActorConfig=Config))
+
+
+def run_sft(x, positive):
+    return sft(None, dict(log_probs=x), dict(pad_mode="right", dp_size=1, batch_num_tokens=mask.sum(),
+                                             response_mask=mask * positive))[0]
+
+
+case("trl unbounded", run_trl("grpo", low=1e9, high=1e9))
+case("trl unbounded sequence", run_trl("grpo", low=1e9, high=1e9, level="sequence"))
+case("trl reinforce", run_trl("cispo", high=1e9, before=None))
+case("verl reinforce", lambda x, adv: reinforce.compute_policy_loss_reinforce(
+    old, x, adv, mask, "seq-mean-token-mean", Config(global_batch_info={}))[0])
+case("verl gpg", run_verl(reinforce.compute_policy_loss_gpg, "token-mean"))
+case("verl sft", lambda x, _: run_sft(x, torch.ones(B, T)))
+case("verl sft positive", lambda x, adv: run_sft(x, adv > 0))
+
 print(json.dumps(dict(
     lengths=lengths.tolist(), new=new.tolist(), old=old.tolist(), behavior=behavior.tolist(), reference=reference.tolist(),
     entropy=entropy.tolist(), losses=cases, rewards=rewards.tolist(), groups=groups.tolist(),
-    advantages=advantage_cases, preferences=preferences)))
+    advantages=advantage_cases, preferences=preferences,
+    scaled=dict(rewards=scale_rewards.tolist(), advantages={how: scaled(how) for how in ("group", "batch", "none")}),
+    truncated=truncated, penalties=penalties, klrewards=kl_rewards)))
