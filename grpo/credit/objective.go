@@ -38,8 +38,9 @@ const (
 	//
 	// None is negative, so failures are not pushed down: for graded rewards, where any attempt may succeed. With K = n
 	// only the best attempt has one: its distance to the second (Tang et al. 2025, https://arxiv.org/abs/2503.19595).
-	// Source: Pass@K Policy Optimization (Walder and Karkhanis 2025, https://arxiv.org/abs/2505.15201), the leave-one-out
-	// form.
+	// Source: Pass@K Policy Optimization (Walder and Karkhanis 2025, https://arxiv.org/abs/2505.15201), whose s with the
+	// baseline loo-1 is K/n·A: with ScaleNone, K/n·Σ A·∇logprob over a group is an unbiased gradient of the expected best
+	// reward. The factor K/n is left out here, and belongs to the learning rate.
 	ObjectiveMaxK Objective = "max@k"
 )
 

@@ -49,15 +49,109 @@ func TestAdvantages_MaxKByEnumeration(t *testing.T) {
 		for i, r := range rewards {
 			sum, count := 0.0, 0.0
 			subsets(others(n, i), k-1, func(chosen []int) {
-				best := math.Inf(-1)
-				for _, j := range chosen {
-					best = max(best, rewards[j])
-				}
-				sum, count = sum+max(0, r-best), count+1
+				sum, count = sum+max(0, r-best(rewards, chosen)), count+1
 			})
 			require.InDelta(t, sum/count, got[i], 1e-12, "rewards %v, K %d", rewards, k)
 			require.InDelta(t, got[i]/(popStd(rewards)+StdEpsilon), scaled[i], 1e-12)
 		}
+	}
+}
+
+// maxKOf are the unscaled advantages of max@k, zeros where none adds anything.
+func maxKOf(t *testing.T, rewards []float64, k int) []float64 {
+	t.Helper()
+	advantages, reason := Advantages(rewards, AdvantageConfig{Objective: ObjectiveMaxK, K: k, Scale: ScaleNone})
+	if reason == ReasonNoVariance {
+		return make([]float64, len(rewards))
+	}
+	require.Equal(t, ReasonNone, reason)
+	return advantages
+}
+
+// best is the largest of the rewards chosen.
+func best(rewards []float64, chosen []int) float64 {
+	largest := math.Inf(-1)
+	for _, j := range chosen {
+		largest = max(largest, rewards[j])
+	}
+	return largest
+}
+
+// TestAdvantages_MaxKIsPKPO: K/n times the advantage is what PKPO calls s with the baseline loo-1, from its definition:
+// the sum over all choices of K attempts with this one of the best of them minus the best without it, over C(n, K).
+func TestAdvantages_MaxKIsPKPO(t *testing.T) {
+	src := rand.New(rand.NewPCG(23, 1))
+	for n := 2; n <= 7; n++ {
+		for k := 2; k <= n; k++ {
+			rewards := make([]float64, n)
+			for i := range rewards {
+				rewards[i] = float64(src.IntN(5)) + src.Float64()*float64(src.IntN(2)) // some ties
+			}
+			rewards[0] = 7 // the only best one
+			sums, count := make([]float64, n), 0.0
+			subsets(append([]int{0}, others(n, 0)...), k, func(chosen []int) {
+				count++
+				for _, i := range chosen {
+					without := slices.DeleteFunc(slices.Clone(chosen), func(j int) bool { return j == i })
+					sums[i] += best(rewards, chosen) - best(rewards, without)
+				}
+			})
+			got := maxKOf(t, rewards, k)
+			require.Positive(t, got[0])
+			for i := range got {
+				require.InDelta(t, sums[i]/count, got[i]*float64(k)/float64(n), 1e-12, "rewards %v, K %d", rewards, k)
+			}
+		}
+	}
+}
+
+// TestAdvantages_MaxKIsUnbiased: over all groups that a policy of three outcomes may sample, the mean of K/n·Σ A·∇log p
+// is the gradient of the expected best reward of K attempts.
+func TestAdvantages_MaxKIsUnbiased(t *testing.T) {
+	p, reward := []float64{0.2, 0.5, 0.3}, []float64{1, -0.5, 2.5}
+	// expected is the mean of f over all groups of n outcomes.
+	expected := func(n int, f func(outcomes []int) []float64) []float64 {
+		sum := make([]float64, len(p))
+		for code := range int(math.Pow(float64(len(p)), float64(n))) {
+			outcomes, chance := make([]int, n), 1.0
+			for i := range outcomes {
+				outcomes[i] = code % len(p)
+				code /= len(p)
+				chance *= p[outcomes[i]]
+			}
+			for j, v := range f(outcomes) {
+				sum[j] += chance * v
+			}
+		}
+		return sum
+	}
+	// policyGradient is Σ weight·∇log p, with respect to the logits of the outcomes.
+	policyGradient := func(outcomes []int, weights []float64) []float64 {
+		grad := make([]float64, len(p))
+		for i, x := range outcomes {
+			grad[x] += weights[i]
+			for j := range p {
+				grad[j] -= weights[i] * p[j]
+			}
+		}
+		return grad
+	}
+	for _, c := range []struct{ n, k int }{{2, 2}, {4, 2}, {4, 3}, {5, 3}, {5, 5}} {
+		want := expected(c.k, func(outcomes []int) []float64 { // of the expectation itself
+			return policyGradient(outcomes, slices.Repeat([]float64{best(reward, outcomes)}, c.k))
+		})
+		got := expected(c.n, func(outcomes []int) []float64 {
+			rewards, weights := make([]float64, c.n), make([]float64, c.n)
+			for i, x := range outcomes {
+				rewards[i] = reward[x]
+			}
+			for i, a := range maxKOf(t, rewards, c.k) {
+				weights[i] = a * float64(c.k) / float64(c.n)
+			}
+			return policyGradient(outcomes, weights)
+		})
+		require.Greater(t, want[2], 0.1)
+		require.InDeltaSlice(t, want, got, 1e-12, "%+v", c)
 	}
 }
 
