@@ -11,7 +11,8 @@ import (
 // Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
 
 // Sampler draws on the device what [Sample] draws on the host: the same tokens, up to rounding. It computes in float64
-// and does not sort: it finds the threshold by bisection over the bits.
+// and does not sort: it finds the threshold by bisection over the bits. GoMLX cannot sort inside a loop, and on xla:cpu
+// a sort of the vocabulary takes longer than the 31 passes of the search (BenchmarkSampler).
 type Sampler struct {
 	Uniform     *Node // [W] float64: what [Uniform] returns for the token
 	Temperature *Node // [W] float64: 0 is greedy
@@ -61,7 +62,7 @@ func (s Sampler) truncate(logprobs, weights *Node, column func(*Node) *Node) *No
 	rank := Bitcast(Abs(logprobs), dtypes.Int32) // logprobs are not positive, so likelier tokens have a smaller rank
 	if s.Cuts.TopK {
 		k := column(s.TopK)
-		kept := shortest(rank, OnesLike(weights), float64s(k))
+		kept := shortest(rank, OnesLike(rank), k)
 		weights = keep(weights, LessOrEqual(k, ZerosLike(k)), kept)
 	}
 	if s.Cuts.TopP {
@@ -80,7 +81,8 @@ func keep(weights, all, kept *Node) *Node {
 }
 
 // shortest selects in each row the shortest prefix of tokens, in order of rank [W, V] and then of id, whose x [W, V]
-// sum to at least target [W, 1]; all tokens where there is none.
+// sum to at least target [W, 1]; all tokens where there is none. To count, x is int32, which takes less memory than
+// float64.
 func shortest(rank, x, target *Node) *Node {
 	dims := x.Shape().Dimensions
 	sum := func(which *Node) *Node { return ReduceAndKeep(Where(which, x, ZerosLike(x)), ReduceSum, -1) }
@@ -93,7 +95,7 @@ func shortest(rank, x, target *Node) *Node {
 	}
 	limit = BroadcastToDims(limit, dims...)
 	before, tied := LessThan(rank, limit), Equal(rank, limit)
-	last := firstAt(Where(tied, x, ZerosLike(x)), Sub(target, sum(before)), GreaterOrEqual)
+	last := firstAt(float64s(Where(tied, x, ZerosLike(x))), float64s(Sub(target, sum(before))), GreaterOrEqual)
 	inTime := LessOrEqual(iota32(x), BroadcastToDims(last, dims...))
 	return LogicalOr(before, LogicalAnd(tied, inTime))
 }
