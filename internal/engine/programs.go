@@ -6,7 +6,6 @@ import (
 
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/model"
 )
 
@@ -37,8 +36,7 @@ const (
 )
 
 // Programs lists all graphs that an engine with these options compiles for the base model, and again for the adapters
-// of each layout, of which those that were used last are kept where a device takes long to compile. Its cache has two
-// more: one that clears it, and one that copies a block; and one for each shape of
+// of each layout. Its cache has two more: one that clears it, and one that copies a block; and one for each shape of
 // decode whose loop reads rows. opts needs Config; other fields may have their defaults.
 func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
@@ -66,16 +64,6 @@ func Programs(opts Options) (list []Program) {
 		}
 	}
 	return list
-}
-
-// keptLayouts is of how many layouts of adapters all programs are kept on a device that takes long to compile.
-const keptLayouts = 4
-
-// slowProgramBytes is what programs may take together on such a device, which does not say what each takes: those of
-// the base model and of keptLayouts layouts, those that store rows, and the two of the cache.
-func slowProgramBytes(opts Options) int64 {
-	n := len(Programs(opts))
-	return graphx.UnknownProgram * int64((1+keptLayouts)*n+n+2)
 }
 
 // Warm compiles all graphs for an adapter, nil for the base model, and for the adapters that share its layout, so that

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 )
@@ -136,30 +135,4 @@ func TestRounds_FromTheBeginning(t *testing.T) {
 	require.Equal(t, before, kept(), "the prompt has used the program without a window")
 	ask(80)
 	require.Greater(t, kept(), before, "what follows cached tokens has another one")
-}
-
-// TestPrograms_ManyLayouts: on a device that takes long to compile, programs of adapters of more and more layouts do
-// not add up, and replies stay the same.
-func TestPrograms_ManyLayouts(t *testing.T) {
-	device := graphtest.Complete(t)
-	params, err := testWeights(t).Params(device)
-	require.NoError(t, err)
-	e, err := New(Options{Device: device, Config: testConfig(), Params: params, Slots: 1, Context: 32, FewShapes: true})
-	require.NoError(t, err)
-	t.Cleanup(e.Close)
-	most := int(slowProgramBytes(e.opts) / graphx.UnknownProgram)
-	ask := func(rank int) *Result {
-		a, err := e.NewAdapter(testAdapter(t, rank))
-		require.NoError(t, err)
-		got, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2, 3}, MaxTokens: 3, Adapter: a})
-		require.NoError(t, err)
-		return got
-	}
-	first := ask(1)
-	for rank := range most {
-		ask(2 + rank)
-		require.LessOrEqual(t, e.runner.programs.Len(), most)
-	}
-	require.Equal(t, most, e.runner.programs.Len(), "there were more than are kept")
-	require.Equal(t, first.IDs, ask(1).IDs)
 }

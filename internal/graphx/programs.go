@@ -142,7 +142,7 @@ func (x *program) compile(
 
 // Room is how many programs of a usual size are kept, on a device that does not say what a program takes.
 func (p *Programs) Room() int {
-	return int(max(1, p.Most()/UnknownProgram))
+	return int(max(1, p.Most()/unknownProgram))
 }
 
 // shapesOf returns the shapes of inputs.
@@ -301,8 +301,8 @@ func tensorsOf(results []compute.Buffer) ([]*tensors.Tensor, error) {
 	return out, nil
 }
 
-// UnknownProgram is what a program counts for on a device that does not say what it takes, in bytes.
-const UnknownProgram = 1 << 20
+// unknownProgram is what a program counts for on a device that does not say what it takes.
+const unknownProgram = 1 << 20
 
 // ProgramBytes returns about how many bytes a compiled graph takes while none runs it: its constants and its steps.
 // Where the device does not say, it is 1 MiB.
@@ -310,5 +310,5 @@ func ProgramBytes(run compute.Executable) int64 {
 	if x, ok := run.(interface{ ProgramBytes() int }); ok {
 		return max(1, int64(x.ProgramBytes()))
 	}
-	return UnknownProgram
+	return unknownProgram
 }
