@@ -53,7 +53,8 @@ type Options struct {
 	// [model.ComputesBFloat16].
 	CacheType dtypes.DType
 	// ProgramBytes bounds the memory of compiled graphs: one that there is no room for is compiled again when it is
-	// needed. Default: on the CPU device see [EstimateMemory]; on others, which take long to compile, there is no bound.
+	// needed. Default: on the CPU device see [EstimateMemory]; on others, which take long to compile and do not say what a
+	// program takes, the number of programs is bounded, see [MostPrograms].
 	ProgramBytes int64
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
 	// limit, callers wait until their context ends.

@@ -54,7 +54,7 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 func TestLargestProgram_Bounds(t *testing.T) {
 	device := graphtest.Device(t)
 	if !graphx.ProfileOf(device).FusedAttention {
-		t.Skip("another device keeps all programs")
+		t.Skip("another device does not say what a program takes")
 	}
 	for _, m := range fixtures.Models(t) {
 		w, err := model.Open(m.Dir)

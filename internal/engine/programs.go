@@ -66,6 +66,26 @@ func Programs(opts Options) (list []Program) {
 	return list
 }
 
+// KeptLayouts is how many layouts of adapters keep all of their programs, beside the base model, on a device that takes
+// long to compile. Tenants of a server whose adapters are alike in rank and layers need one; of more layouts, those
+// programs are compiled again that were not used for longest.
+const KeptLayouts = 4
+
+// MostPrograms is how many graphs an engine with these options keeps on a device that takes long to compile:
+//
+//	(1 + KeptLayouts) · len(Programs) + S + 1
+//
+// with S shapes of decode, whose loop may read rows, and one that copies a block of the cache.
+func MostPrograms(opts Options) int {
+	list, stores := Programs(opts), map[Program]bool{}
+	for _, p := range list {
+		if p.Kind == DecodeProgram {
+			stores[Program{Kind: storeProgram, Rows: p.Rows, Width: p.Width, Window: p.Window}] = true
+		}
+	}
+	return (1+KeptLayouts)*len(list) + len(stores) + 1
+}
+
 // Warm compiles all graphs for an adapter, nil for the base model, and for the adapters that share its layout, so that
 // no request waits for a compilation. Each is run once, with nothing to compute. Requests are answered between them.
 func (e *Engine) Warm(ctx context.Context, a *Adapter) error {

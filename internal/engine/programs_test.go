@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,52 @@ func TestWarm_CompilesAll(t *testing.T) {
 	}
 	wg.Wait()
 	require.LessOrEqual(t, compiled.Load()-before, int64(2*len(list)+1), "one that copies a block of the cache")
+}
+
+// TestPrograms_FewLayouts: on a device that takes long to compile, adapters of more layouts than keep their programs
+// leave no more programs than are documented, those of the layouts that were used last, and replies are those of an
+// engine that keeps all.
+func TestPrograms_FewLayouts(t *testing.T) {
+	device, compiled := graphtest.CountingOn(graphtest.NamedOn(graphtest.CPU(t), "xla:cuda"))
+	params, err := testWeights(t).Params(device)
+	require.NoError(t, err)
+	opts := Options{Device: device, Config: testConfig(), Params: params, Slots: 2, Context: 100, FewShapes: true}
+	e := started(t, opts)
+	opts.ProgramBytes = math.MaxInt64
+	all := started(t, opts)
+	most := MostPrograms(opts)
+	use := func(e *Engine, rank int) *Result {
+		a, err := e.NewAdapter(testAdapter(t, rank))
+		require.NoError(t, err)
+		require.NoError(t, e.Warm(t.Context(), a))
+		r, err := e.Complete(t.Context(), Request{
+			Prompt: []int32{1, 2, int32(rank)}, MaxTokens: 3, Adapter: a, Sampling: model.Sampling{TopP: 1},
+		})
+		require.NoError(t, err)
+		return r
+	}
+	require.NoError(t, e.Warm(t.Context(), nil))
+	for rank := 1; rank <= 2*KeptLayouts; rank++ {
+		require.Equal(t, use(all, rank), use(e, rank))
+		require.LessOrEqual(t, e.runner.programs.Len(), most)
+	}
+	require.Greater(t, all.runner.programs.Len(), most)
+	before := compiled.Load()
+	for rank := KeptLayouts + 1; rank <= 2*KeptLayouts; rank++ {
+		use(e, rank)
+	}
+	require.Equal(t, before, compiled.Load(), "the last layouts are kept")
+	require.Equal(t, use(all, 1), use(e, 1))
+	require.Equal(t, before+int64(len(Programs(opts))), compiled.Load(), "the first one is compiled again")
+}
+
+// started is an engine until the test ends.
+func started(t testing.TB, opts Options) *Engine {
+	t.Helper()
+	e, err := New(opts)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	return e
 }
 
 // TestPrograms_Decode: a device that decodes many tokens a call has programs for that, with and without top-k and

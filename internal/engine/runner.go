@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -40,7 +39,7 @@ func newRunner(opts Options) (*runner, error) {
 	}
 	programs := programBytes(opts)
 	if opts.ProgramBytes == 0 && (opts.FewShapes || !graphx.ProfileOf(opts.Device).FusedAttention) {
-		programs = math.MaxInt64 // to compile one again takes seconds
+		programs = graphx.RoomFor(MostPrograms(opts)) // all that some layouts need: to compile one again takes seconds
 	}
 	tables, err := opts.Config.RopeTables(opts.Device, positions(opts))
 	if err != nil {

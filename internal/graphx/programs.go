@@ -141,9 +141,14 @@ func (x *program) compile(
 }
 
 // Room is how many programs of a usual size are kept, on a device that does not say what a program takes.
-func (p *Programs) Room() int {
-	return int(max(1, p.Most()/unknownProgram))
-}
+func (p *Programs) Room() int { return RoomIn(p.Most()) }
+
+// RoomIn is how many programs are kept in so many bytes, on a device that does not say what a program takes.
+func RoomIn(bytes int64) int { return int(max(1, bytes/unknownProgram)) }
+
+// RoomFor is for [NewPrograms]: the bytes in which n programs are kept, on a device that does not say what a program
+// takes.
+func RoomFor(n int) int64 { return int64(n) * unknownProgram }
 
 // shapesOf returns the shapes of inputs.
 func shapesOf(inputs []any) ([]shapes.Shape, error) {
@@ -305,10 +310,10 @@ func tensorsOf(results []compute.Buffer) ([]*tensors.Tensor, error) {
 const unknownProgram = 1 << 20
 
 // ProgramBytes returns about how many bytes a compiled graph takes while none runs it: its constants and its steps.
-// Where the device does not say, it is 1 MiB.
+// Where the device does not say, or says 0, it is 1 MiB.
 func ProgramBytes(run compute.Executable) int64 {
-	if x, ok := run.(interface{ ProgramBytes() int }); ok {
-		return max(1, int64(x.ProgramBytes()))
+	if x, ok := run.(interface{ ProgramBytes() int }); ok && x.ProgramBytes() > 0 {
+		return int64(x.ProgramBytes())
 	}
 	return unknownProgram
 }

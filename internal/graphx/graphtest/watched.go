@@ -42,7 +42,8 @@ func HookedOn(device compute.Backend, hooks Hooks) compute.Backend {
 	return &watchedDevice{Backend: device, hooks: hooks}
 }
 
-// NamedOn returns a device that says that it was opened by another name, whose profile it thereby has.
+// NamedOn returns a device that says that it was opened by another name, whose profile it thereby has. As those of XLA
+// it does not say what its programs take.
 func NamedOn(device compute.Backend, name string) compute.Backend {
 	return &watchedDevice{Backend: device, name: name}
 }
@@ -126,7 +127,7 @@ type watchedExecutable struct {
 
 // ProgramBytes is what the watched device says; 0 is nothing.
 func (e *watchedExecutable) ProgramBytes() int {
-	if x, ok := e.Executable.(interface{ ProgramBytes() int }); ok {
+	if x, ok := e.Executable.(interface{ ProgramBytes() int }); ok && e.device.name == "" {
 		return x.ProgramBytes()
 	}
 	return 0
