@@ -32,8 +32,9 @@ when every token is trained on.
 The adapter is that of the run, or one of --rank on the layers of --targets or --target-pattern:
 linear layers, embed_tokens and lm_head; --rank-of sets the rank of some. --dora makes it one of
 DoRA. With --full the copies and the work are those of a training of all weights.
-With --device it lists the programs that serving compiles on that device, and bounds its memory; of
-a GPU of this machine it says how much there is, and how much of it can be planned with.
+With --device it lists the programs that serving compiles on that device and the micro-batches that
+a training has there, and bounds the memory of both; of a GPU of this machine it says how much there
+is, and how much of it can be planned with.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
@@ -199,7 +200,8 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	if config != nil {
 		r.Memory, problem = p.memory(config, r.Adapter)
 		if p.on != "" && problem == nil {
-			r.Device, r.GPU = p.device(config), gpuOf(p.on)
+			r.GPU = gpuOf(p.on)
+			r.Device, problem = p.device(config, r.Adapter)
 		}
 	} else {
 		problem = errors.New(r.Problem)

@@ -286,6 +286,70 @@ func TestInspect_Device(t *testing.T) {
 	checkWidth(t, stdout[strings.Index(stdout, "xla:cuda, "):])
 }
 
+// TestInspect_DeviceTraining: what a training takes on a device, and the layouts of its micro-batches where they are
+// few. A GPU computes one micro-batch at a time, whatever --workers says.
+func TestInspect_DeviceTraining(t *testing.T) {
+	inspect := func(device string, args ...string) map[string]any {
+		status, stdout, stderr := command(append([]string{"inspect", "--json", "--lengths", "64", "--device", device,
+			"--workers", "2"}, append(args, "tiny")...)...)
+		if status != 0 || stderr != "" {
+			t.Fatalf("status %d, standard error %q", status, stderr)
+		}
+		list, _ := decode(t, stdout)["device"].([]any)
+		return list[0].(map[string]any)
+	}
+	of := func(device string, args ...string) map[string]any {
+		return inspect(device, args...)["training"].(map[string]any)
+	}
+	gpu, cpu := of("xla:cuda"), of("cpu")
+	positive(t, gpu, "adapter", "work", "recomputed", "workers", "programs_kept")
+	positive(t, cpu, "adapter", "work", "recomputed", "workers", "programs")
+	if gpu["workers"] != 1.0 || cpu["workers"] != float64(min(2, runtime.GOMAXPROCS(0))) {
+		t.Errorf("%v micro-batches at once on a GPU, %v on a CPU", gpu["workers"], cpu["workers"])
+	}
+	if _, ok := cpu["layouts"]; ok || inspect("cpu")["programs_kept"] != nil {
+		t.Error("the CPU device has few layouts, or keeps a number of programs")
+	}
+	lengths := map[float64]bool{}
+	layouts, _ := gpu["layouts"].([]any)
+	for _, l := range layouts {
+		l := l.(map[string]any)
+		lengths[l["length"].(float64)] = true
+		if tokens := l["rows"].(float64) * l["length"].(float64); l["trained"] != tokens && l["trained"] != tokens/4 {
+			t.Errorf("%v", l)
+		}
+	}
+	if len(lengths) != 2 || !lengths[32] || !lengths[64] {
+		t.Errorf("lengths %v", lengths)
+	}
+	copies := func(m map[string]any) float64 { return m["adapter"].(float64) }
+	if ranked := of("xla:cuda", "--rank", "16"); copies(ranked) != 2*copies(gpu) {
+		t.Errorf("%v bytes of rank 16, %v of rank 8", copies(ranked), copies(gpu))
+	}
+	if all := of("xla:cuda", "--full"); all["full"] != true || copies(all) <= copies(gpu) {
+		t.Errorf("all weights: %v", all)
+	}
+	if copies(cpu) != copies(gpu)*11/5 {
+		t.Errorf("a GPU holds %v bytes of copies, the machine %v", copies(gpu), copies(cpu))
+	}
+	serving := inspect("xla:cuda")
+	programs := serving["programs"].([]any)
+	if kept := serving["programs_kept"].(float64); kept <= 5*float64(len(programs)) {
+		t.Errorf("%v programs are kept, each layout has %d", kept, len(programs))
+	}
+	_, stdout, _ := command("inspect", "--lengths", "64", "--device", "xla:cuda", "tiny")
+	stdout = strings.Join(strings.Fields(stdout), " ")
+	for _, want := range []string{
+		"those of the base model and of 4 layouts are kept, at most ", " training: adapter ", "micro-batches at once: 1 ",
+		fmt.Sprintf(" %d layouts of micro-batches, ", len(layouts)), ": rows of 32 tokens (1, 4, 16",
+		"and those of shared prompts, as they occur",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+}
+
 // TestInspect_GPU: the memory of the GPU that the device is, or why it is not known; nothing of a CPU.
 func TestInspect_GPU(t *testing.T) {
 	if runtime.GOOS == "windows" {

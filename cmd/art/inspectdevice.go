@@ -19,7 +19,8 @@ var matrixTypes = map[string]dtypes.DType{
 	"float32": dtypes.Float32, "bfloat16": dtypes.BFloat16, "int8": dtypes.Int8,
 }
 
-// deviceReport is what serving takes on a device that is named by --device: from sizes alone, without opening it.
+// deviceReport is what serving and training take on a device that is named by --device: from sizes alone, without
+// opening it.
 type deviceReport struct {
 	Device   string           `json:"device"`
 	Length   int              `json:"length"`
@@ -28,11 +29,21 @@ type deviceReport struct {
 	Cache    int64            `json:"cache"`
 	Work     int64            `json:"work"`     // at most
 	Programs []engine.Program `json:"programs"` // for each layout of adapters
+	// Kept is how many programs are kept, at most; 0 where they are bounded by their bytes.
+	Kept     int            `json:"programs_kept,omitempty"`
+	Training trainingReport `json:"training"`
 }
 
-// device describes serving on the device of --device at each length.
-func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
+// device describes serving and training on the device of --device at each length.
+func (p memoryPlan) device(c *model.Config, run *adapterReport) (list []deviceReport, err error) {
 	profile := graphx.NamedProfile(p.on)
+	layout, err := p.layout(c, run)
+	if err != nil {
+		return nil, err
+	}
+	if p.full {
+		layout = nil
+	}
 	for _, length := range p.of(c) {
 		opts := engine.Options{
 			Config: c, Slots: p.slots, Context: length, CacheTokens: cmp.Or(p.tokens, p.slots*length),
@@ -42,12 +53,17 @@ func (p memoryPlan) device(c *model.Config) (list []deviceReport) {
 			opts.CacheType = dtypes.BFloat16
 		}
 		m := engine.EstimateMemory(opts, profile.FusedAttention)
-		list = append(list, deviceReport{
+		r := deviceReport{
 			Device: p.on, Length: length, Slots: p.slots, Weights: c.WeightBytes(p.matrices),
 			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),
-		})
+			Training: p.training(c, layout, length, profile),
+		}
+		if profile.SlowCompile {
+			r.Kept = engine.MostPrograms(opts)
+		}
+		list = append(list, r)
 	}
-	return list
+	return list, nil
 }
 
 // lines are the report in text.
@@ -55,7 +71,7 @@ func (r deviceReport) lines() []string {
 	lines := []string{
 		fmt.Sprintf("%s, %d replies of %d tokens: weights %s, cache %s, work up to %s", r.Device, r.Slots, r.Length,
 			sizeText(r.Weights), sizeText(r.Cache), sizeText(r.Work)),
-		fmt.Sprintf("%d programs for the adapters of a layout, and those of the cache:", len(r.Programs)),
+		fmt.Sprintf("%d programs for the adapters of a layout, and those of the cache%s:", len(r.Programs), r.kept()),
 	}
 	for _, kind := range []string{engine.PromptProgram, engine.DecodeProgram} {
 		var rows, widths, windows []int
@@ -72,11 +88,19 @@ func (r deviceReport) lines() []string {
 			}
 		}
 		if len(rows) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s rows, %s tokens, of windows of %s%s", kind, choices(rows), choices(widths),
-				choices(windows), beginning))
+			lines = append(lines, fmt.Sprintf("%s: %s rows, %s tokens, of windows of %s%s", kind, choices(rows),
+				choices(widths), choices(windows), beginning))
 		}
 	}
-	return append(lines, r.shared()...)
+	return slices.Concat(lines, r.shared(), r.Training.lines())
+}
+
+// kept says how many programs are kept.
+func (r deviceReport) kept() string {
+	if r.Kept == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; those of the base model and of %d layouts are kept, at most %d", engine.KeptLayouts, r.Kept)
 }
 
 // shared is the line of the programs whose rows share what they begin with.

@@ -1,7 +1,10 @@
 package trainer
 
 import (
+	"cmp"
+
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
@@ -42,6 +45,34 @@ func EstimateFull(c *model.Config, s Sizes, length int, on graphx.Profile) float
 	n := numParams(c)
 	work := estimate{config: c, params: n, shares: true, head: true, fused: on.FusedAttention}.work(s, length)
 	return copiesOf(on, fullCopies, fullOnDevice)*4*n + work + float64(programBytes(c))
+}
+
+// EstimateOn is [EstimateMemory] of a training of adapters of a layout, nil for all weights, with what DoRA and a
+// trained output head take, on a device of a profile. Workers of zero are those of [Options]. Where the device takes
+// long to compile, sequences are padded as with [Options].FewShapes, and Programs is 0: it does not say what they take.
+func EstimateOn(c *model.Config, layout *lora.Adapter, s Sizes, length int, on graphx.Profile) Memory {
+	s.Workers, s.MicroTokens = cmp.Or(s.Workers, on.RunsAtOnce()), cmp.Or(s.MicroTokens, microTokens(c))
+	m := Memory{Programs: programBytes(c)}
+	if on.SlowCompile {
+		m.Programs, length = 0, powerLength(length)
+	}
+	target, copies := FullTarget(c), copiesOf(on, fullCopies, fullOnDevice)
+	if layout != nil {
+		target, copies = AdapterTarget(c, params(c), layout), copiesOf(on, adapterCopies, adapterOnDevice)
+		for _, norm := range layout.NormShapes() {
+			m.Adapter += normCopies * norm.ByteSize()
+		}
+	}
+	m.Adapter += int64(copies * 4 * target.numParams)
+	m.Work = int64(target.estimate(on).work(s, length))
+	return m
+}
+
+// estimate is that of a target on a device, where what sequences have in common is computed once.
+func (t *Target) estimate(on graphx.Profile) estimate {
+	return estimate{
+		config: t.config, params: t.numParams, shares: true, head: t.head, fused: on.FusedAttention, dora: t.dora != nil,
+	}
 }
 
 // estimate computes what [EstimateMemory] documents, for other sizes too.

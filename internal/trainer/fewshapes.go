@@ -1,11 +1,13 @@
 package trainer
 
 import (
+	"cmp"
 	"math/bits"
 	"sort"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/model"
 )
 
 // fewShapes plans micro-batches of few layouts for sorted sequences: lengths are powers of two, numbers of rows are
@@ -23,6 +25,22 @@ func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out 
 		out, sorted = append(out, planned{layout, taken}), sorted[len(taken):]
 	}
 	return out
+}
+
+// FewLayouts are the layouts of all micro-batches that a training with [Options].FewShapes has of sequences of up to
+// length tokens that share nothing. MicroTokens of zero are those of [Options]; fewer have no other layouts. Those of
+// sequences that share what they begin with are not among them: their numbers of rows, lengths and trained tokens are
+// powers of two, of which many may occur, and few do.
+func FewLayouts(c *model.Config, s Sizes, length int) (list []grpo.Layout) {
+	s.MicroTokens = cmp.Or(s.MicroTokens, microTokens(c))
+	for n := powerLength(0); n <= powerLength(length); n *= 2 {
+		for rows := 1; rows <= s.rows(n); rows *= 4 {
+			all := rows * n
+			list = append(list, grpo.Layout{Rows: rows, Length: n, Trained: all / 4},
+				grpo.Layout{Rows: rows, Length: n, Trained: all})
+		}
+	}
+	return list
 }
 
 // powerLength is the power of two, at least 32, that n tokens are padded to.

@@ -81,10 +81,9 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 
 // estimate is that of the target.
 func (t *Trainer) estimate() estimate {
-	return estimate{
-		config: t.target.config, params: t.target.numParams, shares: t.shares(), head: t.target.head,
-		fused: graphx.ProfileOf(t.opts.Device).FusedAttention, dora: t.target.dora != nil,
-	}
+	e := t.target.estimate(graphx.ProfileOf(t.opts.Device))
+	e.shares = t.shares()
+	return e
 }
 
 // recomputes reports whether layers of a micro-batch, one of all, are computed again for their gradient. Sizes are

@@ -171,7 +171,7 @@ func (s Sizes) LargestGroup(length int) int {
 // fullLayout is that of a micro-batch of as many sequences of a length as it may have, with every token trained.
 func fullLayout(length, microTokens int) grpo.Layout {
 	length = padLength(length)
-	l := grpo.Layout{Rows: max(1, microTokens/length), Length: length}
+	l := grpo.Layout{Rows: Sizes{MicroTokens: microTokens}.rows(length), Length: length}
 	l.Trained = l.Tokens()
 	return l
 }

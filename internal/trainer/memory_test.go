@@ -115,3 +115,40 @@ func TestEstimate_BoundsFullPlan(t *testing.T) {
 		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, work/float64(planned.Work), float64(planned.Work)/1e6)
 	}
 }
+
+// TestEstimateOn: it is the estimate of the parts, which are those of Fit; it bounds what is planned for an adapter
+// with DoRA and for one of the head; and a device that takes long to compile pads sequences.
+func TestEstimateOn(t *testing.T) {
+	c := smallQwen()
+	cpu, gpu := graphx.NamedProfile("cpu"), graphx.NamedProfile("xla:cuda")
+	layers := linears(c)
+	for _, l := range c.Adaptable() {
+		if l.Name == "lm_head" {
+			layers = append(layers, lora.LayerShape(l))
+		}
+	}
+	s := Sizes{Workers: 1, MicroTokens: 512}
+	for _, cfg := range []lora.Config{{}, {DoRA: true}, {Targets: []string{"q_proj", "lm_head"}}} {
+		layout, err := lora.New(cfg, layers, 0)
+		require.NoError(t, err)
+		planned, err := Plan(c, layout, 256, Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512})
+		require.NoError(t, err)
+		m := EstimateOn(c, layout, s, 256, cpu)
+		require.Equal(t, planned.Adapter, m.Adapter, "%+v", cfg)
+		require.Equal(t, planned.Programs, m.Programs)
+		require.GreaterOrEqual(t, m.Work, planned.Work, "%+v", cfg)
+		require.Equal(t, EstimateOn(c, layout, s, 512, gpu), EstimateOn(c, layout, s, 300, gpu))
+		require.Less(t, EstimateOn(c, layout, s, 300, cpu).Work, EstimateOn(c, layout, s, 512, cpu).Work)
+	}
+	full := EstimateOn(c, nil, s, 256, cpu)
+	require.InEpsilon(t, EstimateFull(c, s, 256, cpu), float64(full.Adapter+full.Work+full.Programs), 1e-6)
+	require.Less(t, EstimateOn(c, nil, s, 256, gpu).Adapter, full.Adapter)
+
+	layout, err := lora.New(lora.Config{}, linears(c), 0)
+	require.NoError(t, err)
+	opts := Options{Device: graphtest.NamedOn(graphtest.CPU(t), "xla:cuda"), FewShapes: true}
+	takes, ok := New(AdapterTarget(c, params(c), layout), opts).Fit(300, 1e12)
+	require.True(t, ok)
+	m := EstimateOn(c, layout, Sizes{}, 300, gpu)
+	require.InDelta(t, takes, float64(m.Adapter+m.Work+programBytes(c)), 2, "a micro-batch at a time")
+}

@@ -106,9 +106,12 @@ func pick(part []grpo.Sequence, of []int) []grpo.Sequence {
 	return out
 }
 
-// rows returns how many rows of a length a micro-batch may have. limit bounds them too; 0 is no bound.
+// rows returns how many rows of a length a micro-batch may have.
+func (s Sizes) rows(length int) int { return max(1, s.MicroTokens/length) }
+
+// rows are those of the sizes. limit bounds them too; 0 is no bound.
 func (t *Trainer) rows(length, limit int) int {
-	rows := max(1, t.sizes.MicroTokens/length)
+	rows := t.sizes.rows(length)
 	if limit > 0 {
 		rows = min(rows, limit)
 	}

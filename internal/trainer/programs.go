@@ -29,6 +29,10 @@ func NewPrograms(device compute.Backend, c *model.Config) *graphx.Programs {
 	return graphx.NewPrograms(device, programBytes(c))
 }
 
+// KeptPrograms is how many programs are kept by default on a device that does not say what one takes, as those of XLA,
+// for all trainings of a base model.
+func KeptPrograms(c *model.Config) int { return graphx.RoomIn(programBytes(c)) }
+
 // programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
 // constants.
 func programBytes(c *model.Config) int64 {
