@@ -64,23 +64,46 @@ func TestState_CheckFinite(t *testing.T) {
 	}
 }
 
-// TestProbed_Spread: a few sequences, of lengths from all parts of the batch, whatever its order.
+// TestProbed_Spread: a few sequences, from all parts of a batch by what they cost, whatever its order.
 func TestProbed_Spread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 81))
 	for n, want := range map[int]int{1: 1, 2: 1, 33: 1, 64: 2, 127: 3, 128: 4, 1000: 4} {
 		batch := make([]grpo.Sequence, n)
 		for i, at := range rng.Perm(n) {
-			ids := make([]int32, at+2) // lengths 1 to n
-			batch[i] = grpo.Sequence{IDs: ids, Trained: make([]bool, at+2), Logprobs: make([]float32, at+2)}
-			batch[i].Trained[at+1] = true
+			batch[i] = sequenceOf(at+2, at+1) // lengths 1 to n
 		}
 		got := pick(batch, probed(batch))
 		require.Len(t, got, want)
 		for i := range got {
-			part := (got[i].NumInputs() - 1) * want / n
-			require.Equal(t, i, part, "%d of %d sequences", i, n)
+			require.Equal(t, i*n/want, got[i].NumInputs()-1, "%d of %d sequences", i, n)
 		}
 	}
+}
+
+// sequenceOf is a sequence of n tokens that are trained from one on.
+func sequenceOf(n, from int) grpo.Sequence {
+	s := grpo.Sequence{IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n)}
+	for i := from; i < n; i++ {
+		s.Trained[i] = true
+	}
+	return s
+}
+
+// TestProbe_Short: it reads up to the 64th trained token, of the sequence where that comes first, and rather of one
+// that has so many.
+func TestProbe_Short(t *testing.T) {
+	batch := []grpo.Sequence{sequenceOf(900, 800), sequenceOf(2000, 100), sequenceOf(60, 1), sequenceOf(300, 250)}
+	logprobs := perToken(batch)
+	for i := range logprobs[1] {
+		logprobs[1][i] = -float32(i)
+	}
+	p := newProbe(batch, logprobs)
+	require.Len(t, p.sequences, 1)
+	require.Equal(t, probeTokens, p.sequences[0].NumTrained())
+	require.Equal(t, 100+probeTokens-1, p.sequences[0].NumInputs())
+	require.Len(t, p.before[0], probeTokens)
+	require.Equal(t, float32(-100), p.before[0][0])
+	require.Equal(t, 1900, batch[1].NumTrained(), "the batch is as it was")
 }
 
 // TestTrain_Change: it is what the scorer sees, and 0 when nothing moves.
@@ -92,7 +115,7 @@ func TestTrain_Change(t *testing.T) {
 			run.Rate, run.Epochs = constant(rate), 2
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
-			one := pick(batch, probed(batch))
+			one := beginnings(batch)
 			before, after := s.scoreAll(t, s.state.Params, one)[0], s.scoreAll(t, state.Params, one)[0]
 			var want Difference
 			for i, trained := range one[0].Trained {
@@ -104,4 +127,9 @@ func TestTrain_Change(t *testing.T) {
 			require.Equal(t, rate > 0, report.Change.Max > graphtest.Rounding())
 		}
 	}
+}
+
+// beginnings are the sequences of the probe of a batch.
+func beginnings(batch []grpo.Sequence) []grpo.Sequence {
+	return newProbe(batch, perToken(batch)).sequences
 }

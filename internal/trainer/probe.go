@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,38 +10,62 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// probe is a few sequences of the first update of a run. Their logprobs before and after the run show whether the new
-// parameters still compute finite numbers, and how far the policy has moved. Those before are those of the first
-// update; the others cost a forward pass over one sequence in 32, at most four.
+// probe is the beginning of a few sequences of the first update of a run. Their logprobs before and after the run show
+// whether the new parameters still compute finite numbers, and how far the policy has moved. Those before are those of
+// the first update; the others cost a forward pass of one sequence in 32, at most four, up to its 64th trained token.
 type probe struct {
 	sequences []grpo.Sequence
 	before    [][]float32 // logprobs of trained tokens, by sequence
 }
 
 const (
-	probeEvery = 32 // one sequence of the probe for so many of the update
-	probeMax   = 4
+	probeEvery  = 32 // one sequence of the probe for so many of the update
+	probeMax    = 4
+	probeTokens = 64 // trained ones of a sequence
 )
 
 // newProbe picks the probe of an update, from the logprobs that it computed.
 func newProbe(part []grpo.Sequence, logprobs [][]float32) *probe {
-	at := probed(part)
-	p := &probe{sequences: pick(part, at)}
-	for i, k := range at {
-		p.before = append(p.before, trainedOf(&p.sequences[i], logprobs[k]))
+	p := &probe{}
+	for _, k := range probed(part) {
+		s := beginning(part[k])
+		p.sequences = append(p.sequences, s)
+		p.before = append(p.before, trainedOf(&s, logprobs[k]))
 	}
 	return p
 }
 
-// probed sorts a batch by length, cuts it into equal parts and picks the middle sequence of each.
+// probed sorts a batch, cuts it into equal parts and picks the first sequence of each. The most trained tokens of a
+// probe come first, and then the fewest tokens that it reads.
 func probed(batch []grpo.Sequence) (out []int) {
+	trained, read := make([]int, len(batch)), make([]int, len(batch))
+	for i := range batch {
+		s := beginning(batch[i])
+		trained[i], read[i] = s.NumTrained(), s.NumInputs()
+	}
 	sorted := indices(len(batch))
-	slices.SortStableFunc(sorted, func(a, b int) int { return batch[a].NumInputs() - batch[b].NumInputs() })
+	slices.SortStableFunc(sorted, func(a, b int) int {
+		return cmp.Or(cmp.Compare(trained[b], trained[a]), cmp.Compare(read[a], read[b]))
+	})
 	n := min(max(len(batch)/probeEvery, 1), probeMax)
 	for i := range n {
-		out = append(out, sorted[(2*i+1)*len(sorted)/(2*n)])
+		out = append(out, sorted[i*len(sorted)/n])
 	}
 	return out
+}
+
+// beginning is a sequence of which only the first tokens of a probe are trained. The model reads no more than it needs
+// to predict these.
+func beginning(s grpo.Sequence) grpo.Sequence {
+	s.Trained = slices.Clone(s.Trained)
+	n := 0
+	for i, trained := range s.Trained {
+		if trained {
+			n++
+		}
+		s.Trained[i] = trained && n <= probeTokens
+	}
+	return s
 }
 
 // trainedOf returns the values of the trained tokens of a sequence.
