@@ -186,22 +186,41 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 	return a
 }
 
-// add adds a cluster.
+// add adds a cluster. A sequence that the next one goes on from, as the turns of a conversation do, lies in that one's
+// rows and has none.
 func (a *arrangement) add(part []grpo.Sequence, c []int) {
 	first := len(a.sequences)
 	a.sequences = append(a.sequences, c...)
-	root := part[c[0]].NumInputs()
-	shares := make([]int, len(c))
-	for i := 1; i < len(c); i++ {
-		shares[i] = common(inputs(&part[c[i-1]]), inputs(&part[c[i]]))
+	ends := leaves(part, c)
+	last := func(i int) []int32 { return inputs(&part[c[ends[i]]]) }
+	root := len(last(0))
+	shares := make([]int, len(ends))
+	for i := 1; i < len(ends); i++ {
+		shares[i] = common(last(i-1), last(i))
 		root = min(root, shares[i])
 	}
 	shares[0] = root
-	a.rows = append(a.rows, grpo.Row{Sequence: first, End: root})
-	for i := range c {
-		from := first + max(0, i-1)
-		a.rows = append(a.rows, grpo.Row{Sequence: first + i, From: from, Start: shares[i], End: part[c[i]].NumInputs()})
+	a.rows = append(a.rows, grpo.Row{Sequence: first + ends[0], End: root})
+	from, next := first+ends[0], 0
+	for i, end := range ends {
+		a.rows = append(a.rows, grpo.Row{Sequence: first + end, From: from, Start: shares[i], End: len(last(i))})
+		for from = first + end; next < end; next++ {
+			n := part[c[next]].NumInputs()
+			a.rows = append(a.rows, grpo.Row{Sequence: first + next, From: from, Start: n, End: n})
+		}
+		next++
 	}
+}
+
+// leaves lists those of a sorted cluster whose inputs the next sequence does not begin with.
+func leaves(part []grpo.Sequence, c []int) (at []int) {
+	for i := range c {
+		x := inputs(&part[c[i]])
+		if i == len(c)-1 || common(x, inputs(&part[c[i+1]])) < len(x) {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // cut returns where to cut rows that are sorted by length, so that both parts have the least padding: after a multiple
