@@ -87,6 +87,7 @@ func (a *attention) locate(c *Config, in Input) {
 	b, t := in.Tokens.Shape().Dim(0), in.Tokens.Shape().Dim(1)
 	in.Cache.Start.AssertDims(b)
 	in.Cache.Count.AssertDims(b)
+	in.Cache.assertPrefix()
 	cached := in.Cache.Layers[0].K
 	a.size = cached.Shape().Dim(2)
 	if in.Cache.Blocks != nil {

@@ -53,7 +53,8 @@ type Cache struct {
 	Blocks *Node
 	// Layers are the keys and values of each layer.
 	Layers []KV
-	// Prefix are keys and values before those of a cache of rows, which then begin behind it; nil for none.
+	// Prefix are keys and values before those of a cache of rows, which then begin behind it; nil for none. With Blocks or
+	// Fresh it is a panic.
 	Prefix *Prefix
 }
 

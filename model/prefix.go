@@ -17,6 +17,17 @@ type Prefix struct {
 	Layers []KV
 }
 
+// assertPrefix panics if there is a prefix that would not be read.
+func (c *Cache) assertPrefix() {
+	switch {
+	case c.Prefix == nil:
+	case c.Blocks != nil:
+		panic("model: Cache.Prefix is for a cache of rows: leave Blocks nil, or let each row name the blocks of the prefix")
+	case c.Fresh:
+		panic("model: Cache.Fresh reads nothing of a cache, and so no Prefix: leave one of them out")
+	}
+}
+
 // past is what a layer attends to besides the new tokens.
 type past struct {
 	KV

@@ -99,3 +99,15 @@ func TestPrefix_LikeWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestPrefix_Refused: a cache that would not read its prefix is refused.
+func TestPrefix_Refused(t *testing.T) {
+	blocks, prefix := new(Node), new(Prefix)
+	require.PanicsWithValue(t, "model: Cache.Prefix is for a cache of rows: leave Blocks nil, or let each row name the "+
+		"blocks of the prefix", (&Cache{Blocks: blocks, Prefix: prefix}).assertPrefix)
+	require.PanicsWithValue(t, "model: Cache.Fresh reads nothing of a cache, and so no Prefix: leave one of them out",
+		(&Cache{Fresh: true, Prefix: prefix}).assertPrefix)
+	for _, c := range []Cache{{Prefix: prefix}, {Blocks: blocks}, {Fresh: true}, {}} {
+		require.NotPanics(t, c.assertPrefix)
+	}
+}

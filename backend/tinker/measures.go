@@ -94,13 +94,24 @@ func (m *measures) compare(part []credit.Sequence, logprobs [][]float32) {
 	}
 }
 
-// metrics are those so far.
+// metrics are those so far. What is a mean over updates is absent before the first one that was made.
 func (m *measures) metrics() map[string]float64 {
-	updates, tokens := float64(max(m.updates, 1)), float64(max(m.tokens, 1))
-	out := map[string]float64{
-		m.value: m.values / updates, m.nll: m.nlls / tokens,
-		"data/updates": float64(m.updates), "data/updates_skipped": float64(m.skipped),
+	out := map[string]float64{"data/updates": float64(m.updates), "data/updates_skipped": float64(m.skipped)}
+	for name, d := range map[string]difference{"train/logprob_gap": m.gap, "offpolicy/logprob_diff": m.offPolicy} {
+		if d.tokens > 0 {
+			out[name+"_mean"], out[name+"_max"] = d.sum/float64(d.tokens), d.max
+		}
 	}
+	if m.updates > 0 {
+		maps.Copy(out, m.means())
+	}
+	return out
+}
+
+// means are the means over updates and their tokens.
+func (m *measures) means() map[string]float64 {
+	updates, tokens := float64(m.updates), float64(max(m.tokens, 1))
+	out := map[string]float64{m.value: m.values / updates, m.nll: m.nlls / tokens}
 	if norm := m.norms / updates; !math.IsNaN(norm) { // a service need not tell it
 		out["loss/grad_norm"] = norm
 	}
@@ -112,11 +123,6 @@ func (m *measures) metrics() map[string]float64 {
 	})
 	if !math.IsInf(m.hi, 1) {
 		out["loss/clipped_fraction"] = float64(m.clipped) / tokens
-	}
-	for name, d := range map[string]difference{"train/logprob_gap": m.gap, "offpolicy/logprob_diff": m.offPolicy} {
-		if d.tokens > 0 {
-			out[name+"_mean"], out[name+"_max"] = d.sum/float64(d.tokens), d.max
-		}
 	}
 	return out
 }

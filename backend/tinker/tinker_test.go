@@ -55,7 +55,13 @@ func letter(id int) string {
 // serve serves a fake backend, and returns its address. around may be nil.
 func serve(t testing.TB, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	s, err := tinker.New(&arttest.Backend{}, &tinker.Options{
+	return serveOf(t, &arttest.Backend{}, around)
+}
+
+// serveOf serves a backend.
+func serveOf(t testing.TB, b tinker.Backend, around func(http.Handler) http.Handler) string {
+	t.Helper()
+	s, err := tinker.New(b, &tinker.Options{
 		Dir: t.TempDir(), Bases: []tinker.Base{{Name: "org/fake", Model: "tiny"}},
 	})
 	if err != nil {

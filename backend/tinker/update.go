@@ -2,7 +2,6 @@ package tinker
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -31,7 +30,7 @@ type learning struct {
 	measure *measures
 }
 
-// run makes the optimizer steps. e.training is held.
+// run makes the optimizer steps, or skips those whose gradient is not finite. e.training is held.
 func (l *learning) run(ctx context.Context, b *Backend, e *entry) error {
 	units := slices.Collect(slices.Chunk(l.sequences, l.together))
 	total := l.epochs * min(l.miniBatches, len(units))
@@ -51,9 +50,10 @@ func (l *learning) run(ctx context.Context, b *Backend, e *entry) error {
 			}
 		}
 	}
-	if l.measure.updates == 0 {
-		err := fmt.Errorf("%w: all of %d optimizer steps were skipped, because the gradient is not finite", ErrService, total)
-		return &art.Error{Op: l.op, Err: err, Hint: "lower LearningRate; the model stays at the previous step"}
+	if skipped := l.measure.skipped; skipped > 0 {
+		b.opts.Logger.Warn("optimizer steps were skipped because their gradient is NaN or infinite: make rewards smaller, "+
+			"leave NormalizeAdvantages unset, or go back with Model.Restore if earlier steps made the adapter too large",
+			"model", e.model, "data/updates", l.measure.updates, "data/updates_skipped", skipped)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +21,7 @@ import (
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/arttest"
 )
 
 // TestTrain_Interrupted: a training call that fails halfway leaves the model at its step, and the next one begins
@@ -65,6 +68,40 @@ func TestTrain_Interrupted(t *testing.T) {
 	_, m = open(t, client.Options{BaseURL: address, Key: "tml-secret", Tokenizer: tokens, Dir: t.TempDir()})
 	if got := learn(m); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// skipping skips all updates.
+type skipping struct{ *arttest.Backend }
+
+// OptimStep implements [art.Trainer].
+func (skipping) OptimStep(context.Context, *art.Model, art.AdamW) (*art.OptimResult, error) {
+	return &art.OptimResult{GradNorm: math.Inf(1), Skipped: true}, nil
+}
+
+// TestTrain_Skipped: a call whose updates a service skips makes a step, as that of a local model does, with a warning
+// and without means over updates.
+func TestTrain_Skipped(t *testing.T) {
+	var log bytes.Buffer
+	address := serveOf(t, skipping{&arttest.Backend{}}, nil)
+	_, m := open(t, client.Options{
+		BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	sft := []*art.Trajectory{
+		art.NewTrajectory(art.User("a"), art.Assistant("b")), art.NewTrajectory(art.User("c"), art.Assistant("d")),
+	}
+	result, err := m.TrainSFT(t.Context(), sft, &art.SFTConfig{LearningRate: 0.125, BatchSize: 1})
+	if err != nil || result.Step != 1 || m.Step() != 1 {
+		t.Fatalf("step %d: %v", m.Step(), err)
+	}
+	if n, skipped := result.Metrics["data/updates"], result.Metrics["data/updates_skipped"]; n != 0 || skipped != 2 {
+		t.Errorf("%v updates, and %v skipped of 2", n, skipped)
+	}
+	if loss, there := result.Metrics["loss/sft"]; there {
+		t.Errorf("there is a loss of no updates: %v", loss)
+	}
+	if !strings.Contains(log.String(), "optimizer steps were skipped") {
+		t.Errorf("no warning: %s", &log)
 	}
 }
 
