@@ -71,7 +71,7 @@ var benchFlagsOf = map[string][]string{
 	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared"},
 	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new"},
 	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "weights",
-		"pairs", "only-shared", "conversation"},
+		"pairs", "only-shared", "cold", "conversation"},
 }
 
 // benchFlags refuses flags of another benchmark, which would do nothing.

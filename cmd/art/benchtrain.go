@@ -31,6 +31,7 @@ func (b *trainBench) define(flags *flag.FlagSet, json *bool) {
 	flags.IntVar(&b.Rank, "rank", 8, "train: `rank` of the adapter")
 	flags.BoolVar(&b.Recompute, "recompute", false, "train: compute layers again for their gradient")
 	flags.IntVar(&b.Runs, "pairs", 3, "train: `number` of pairs of steps")
+	flags.BoolVar(&b.Cold, "cold", false, "train: count the first steps too, which compile: for steps of minutes")
 	flags.BoolVar(&b.OnlyShared, "only-shared", false, "train: do not measure sequences one by one")
 }
 

@@ -34,7 +34,8 @@ func TestBenchTrain_JSON(t *testing.T) {
 	if turns["tokens"] != float64(112+128+144+160) || turns["ideal"] != 3.4 {
 		t.Errorf("turns of a conversation: tokens %v, ideal %v; want 544 and 3.4", turns["tokens"], turns["ideal"])
 	}
-	sides(turns, 176, 640) // turns are padded, and not evenly
+	sides(turns, 160, 640) // turns alone are padded, and not evenly
+	sides(measure("--cold"), 160, 448)
 }
 
 // TestBenchTrain_Invalid: bad numbers and names are explained.

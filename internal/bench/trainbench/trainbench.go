@@ -58,6 +58,8 @@ type Config struct {
 	// Weights is the type of matrices: float32, which "" is too, or bfloat16.
 	Weights string
 	Runs    int // pairs of measurements, after one that does not count
+	// Cold counts the first steps too, which compile: for steps of minutes.
+	Cold bool
 	// Recompute computes layers again for their gradient, in both ways.
 	Recompute bool
 	// OnlyShared leaves out sequences one by one.
@@ -199,7 +201,11 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 	}
 	r.Ideal = float64(r.Tokens) / float64(c.Groups*(c.Prompt+c.Size*c.Answer))
 	var ratios, cpuRatios []float64
-	for run := range c.Runs + 1 {
+	warm := 1 // steps that compile
+	if c.Cold {
+		warm = 0
+	}
+	for run := range warm + c.Runs {
 		for _, alone := range c.ways() {
 			side := &r.Shared
 			if alone {
@@ -210,16 +216,16 @@ func (c Config) alternate(step func(alone bool) (computed int, err error)) (*Res
 			if err != nil {
 				return nil, err
 			}
-			if run > 0 { // the first one compiles
+			if run >= warm {
 				side.Seconds = append(side.Seconds, time.Since(start).Seconds())
 				side.CPU = append(side.CPU, (cpuTime() - cpu).Seconds())
 				side.Computed = computed
 			}
 		}
-		if run > 0 && !c.OnlyShared {
-			ratios = append(ratios, r.Alone.Seconds[run-1]/r.Shared.Seconds[run-1])
-			if cpu := r.Shared.CPU[run-1]; cpu > 0 {
-				cpuRatios = append(cpuRatios, r.Alone.CPU[run-1]/cpu)
+		if at := run - warm; at >= 0 && !c.OnlyShared {
+			ratios = append(ratios, r.Alone.Seconds[at]/r.Shared.Seconds[at])
+			if cpu := r.Shared.CPU[at]; cpu > 0 {
+				cpuRatios = append(cpuRatios, r.Alone.CPU[at]/cpu)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func main() {
 	out := flag.String("out", "", "`folder` for train-speed.svg and train-memory.svg; empty: no plots")
 	flag.StringVar(&s.art, "art", "art", "`path` of the command art")
 	flag.StringVar(&s.shape, "shape", "smollm2-135m", "`name` of the model's shape")
-	flag.IntVar(&s.most, "most", 40_000, "`tokens` that a step computes at most; larger ones are left out")
+	flag.IntVar(&s.most, "most", 150_000, "`tokens` that a step computes at most; larger ones are left out")
 	flag.Parse()
 	var err error
 	if s.lengths, err = numbers(*lengths); err == nil {
@@ -101,11 +101,16 @@ func (s *sweep) run(progress io.Writer) ([]cell, error) {
 	return cells, nil
 }
 
+// longStep is the least length of sequences whose first step is measured: it takes a minute or more, and compiling less
+// than a second.
+const longStep = 8192
+
 // measure runs one process.
 func (s *sweep) measure(length, size int) (cell, error) {
 	half := strconv.Itoa(length / 2)
 	command := exec.Command(s.art, "bench", "--json", "--only-shared", "--pairs", "1", "--shape", s.shape,
-		"--shared-prompt", half, "--answer", half, "--group-size", strconv.Itoa(size), "train")
+		"--shared-prompt", half, "--answer", half, "--group-size", strconv.Itoa(size),
+		fmt.Sprintf("--cold=%t", length >= longStep), "train")
 	text, err := command.Output()
 	if err != nil {
 		var exit *exec.ExitError
