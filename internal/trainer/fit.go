@@ -102,7 +102,7 @@ func (t *Trainer) recomputes(p piece, all []piece) bool {
 		length = max(length, b.Keys)
 	}
 	// A tenth is left for what others begin meanwhile.
-	return atOnce*t.estimate().pass(Sizes{}, p.Layout.Tokens(), length) > 0.9*t.room
+	return atOnce*t.estimate().pass(Sizes{}, t.size(p.Layout), length) > 0.9*t.room
 }
 
 // limitPrograms gives programs a part of ProgramBytes, and returns how many bytes more than now they may take.

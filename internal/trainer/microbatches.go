@@ -35,8 +35,17 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error)
 	return out, nil
 }
 
-// large reports whether a micro-batch has more tokens than is usual.
-func (t *Trainer) large(p piece) bool { return p.Layout.Tokens() > max(t.sizes.MicroTokens, p.Length) }
+// large reports whether a micro-batch is larger than is usual.
+func (t *Trainer) large(p piece) bool { return t.size(p.Layout) > max(t.sizes.MicroTokens, p.Length) }
+
+// size is the number of tokens of which a micro-batch takes the memory. A head that is trained keeps logits of each
+// trained token, and these are more than the tokens that are computed where sequences have most of them in common.
+func (t *Trainer) size(l grpo.Layout) int {
+	if t.target.head {
+		return max(l.Tokens(), l.Trained)
+	}
+	return l.Tokens()
+}
 
 // pack is microBatches in any order.
 func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
@@ -132,13 +141,16 @@ func padLength(n int) int {
 const minTrained = 16
 
 // padTrained is what a list of n trained tokens is padded to, of a micro-batch of so many tokens: a power of two, or
-// all.
+// all. Sequences that have tokens in common can train each of them more than once.
 func padTrained(n, tokens int) int {
 	size := minTrained
 	for size < n {
 		size *= 2
 	}
-	return max(n, min(size, tokens))
+	if n > tokens {
+		return size
+	}
+	return min(size, tokens)
 }
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }

@@ -31,18 +31,30 @@ func TestMicroTokens(t *testing.T) {
 	}
 }
 
-// tokensOf lists the trained tokens of a batch, each with all that it is learned from, in a sorted order.
+// tokensOf lists the trained tokens of a batch, each with its sequence and all that it is learned from, in a sorted
+// order.
 func tokensOf(batch []grpo.Sequence) []string {
 	var out []string
-	for _, s := range batch {
+	for k, s := range batch {
 		for i, trained := range s.Trained {
 			if trained {
-				out = append(out, fmt.Sprint(s.IDs[i], s.Logprobs[i], float32(s.Advantage), float32(s.Weight), s.IDs[:i]))
+				old, behavior := or(s.Old, i, s.Logprobs[i]), or(s.Behavior, i, s.Logprobs[i])
+				advantage, weight := float32(s.Advantage+or(s.Shaping, i, 0)), float32(s.Weight*or(s.Weights, i, 1))
+				out = append(out, fmt.Sprint(k, or(s.Targets, i, s.IDs[i]), s.Logprobs[i], old, behavior,
+					or(s.Reference, i, 0), or(s.Staleness, i, 0), advantage, weight, s.IDs[:i]))
 			}
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// or returns list[i], or missing when there is no list.
+func or[T any](list []T, i int, missing T) T {
+	if list == nil {
+		return missing
+	}
+	return list[i]
 }
 
 // unpack lists the same of micro-batches.
@@ -52,7 +64,8 @@ func unpack(micro []piece) []string {
 		for n := range m.Tokens.NumReal {
 			x := &m.Tokens
 			before := contextOf(m.MicroBatch, int(x.Position[n]))
-			out = append(out, fmt.Sprint(x.Target[n], x.Old[n], x.Advantage[n], x.Weight[n], before))
+			out = append(out, fmt.Sprint(m.sequences[x.Sequence[n]], x.Target[n], x.Logprob[n], x.Old[n], x.Behavior[n],
+				x.Reference[n], x.Staleness[n], x.Advantage[n], x.Weight[n], before))
 		}
 	}
 	slices.Sort(out)

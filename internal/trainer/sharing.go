@@ -107,7 +107,8 @@ func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool 
 	for _, c := range clusters {
 		n, length = n+len(c), max(length, longest(part, c))
 	}
-	return (limit == 0 || n <= limit) && t.arrange(part, clusters).Tokens() <= t.sizes.shared(t.padding().length(length))
+	most := t.sizes.shared(t.padding().length(length))
+	return (limit == 0 || n <= limit) && t.size(t.arrange(part, clusters).Layout) <= most
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.
