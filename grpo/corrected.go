@@ -65,10 +65,7 @@ func (c Corrected) Validate() error {
 	if lo, hi := c.Bounds(); !(finite(lo) && finite(hi) && lo >= 0 && lo < hi) {
 		errs = append(errs, fmt.Errorf("grpo: correction between %v and %v, want 0 <= low < high", lo, hi))
 	}
-	if c.Loss == nil {
-		return errors.Join(append(errs, errors.New("grpo: a correction without a loss"))...)
-	}
-	return errors.Join(append(errs, c.Loss.Validate())...)
+	return errors.Join(append(errs, validateInner("correction", c.Loss))...)
 }
 
 // Bounds returns the range of the weights.

@@ -245,6 +245,8 @@ func TestDecorated_Validate(t *testing.T) {
 		{Corrected{Loss: PolicyLoss{Kind: "y"}, High: math.NaN()}, []string{`"y"`, "NaN"}},
 		{Penalized{KL: -1, Entropy: math.Inf(1), Estimator: "k4"}, []string{"KL coefficient is -1", "entropy coefficient is +Inf", `"k4"`, "without a loss"}},
 		{Penalized{Loss: Corrected{}}, []string{"correction without a loss"}},
+		{Corrected{Loss: PreferenceLoss{credit.Preference{Beta: 1}}}, []string{`correction of loss "preference"`}},
+		{Penalized{Loss: PreferenceLoss{credit.Preference{Beta: 1}}}, []string{`penalty of loss "preference"`}},
 	} {
 		for _, want := range c.want {
 			require.ErrorContains(t, c.loss.Validate(), want)

@@ -49,10 +49,7 @@ func (p Penalized) Validate() error {
 			errs = append(errs, fmt.Errorf("grpo: %s coefficient is %v, it must be finite and not negative", name, x))
 		}
 	}
-	if p.Loss == nil {
-		return errors.Join(append(errs, errors.New("grpo: a penalty without a loss"))...)
-	}
-	return errors.Join(append(errs, p.Loss.Validate())...)
+	return errors.Join(append(errs, validateInner("penalty", p.Loss))...)
 }
 
 // Metrics that penalties add.

@@ -23,6 +23,9 @@ func (b *Backend) Losses() []art.Loss {
 func checkLosses(losses []grpo.Loss) error {
 	var errs []error
 	seen := art.BuiltinLosses()
+	for _, l := range []grpo.Loss{grpo.SupervisedLoss{}, grpo.PreferenceLoss{}} { // their graphs are kept by these keys
+		seen = append(seen, art.Loss(l.Spec().Key))
+	}
 	for i, l := range losses {
 		if l == nil {
 			errs = append(errs, fmt.Errorf("loss %d is nil", i))

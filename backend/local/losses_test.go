@@ -65,6 +65,8 @@ func TestOpen_Losses(t *testing.T) {
 		`loss 0 has the key "ppo" of another loss`:  {keyed{key: "ppo"}},
 		`loss 1 has the key "mine" of another loss`: {keyed{key: "mine"}, keyed{key: "mine"}},
 		"loss 0 has no key":                         {keyed{}},
+		`loss 0 has the key "supervised" of`:        {keyed{key: "supervised"}},
+		`loss 0 has the key "preference" of`:        {keyed{key: "preference"}},
 		`loss "preference" is a grpo.BatchLoss`:     {grpo.PreferenceLoss{Preference: credit.Preference{Beta: 1}}},
 	} {
 		_, err := Open(t.Context(), &Options{Dir: t.TempDir(), Losses: losses})
