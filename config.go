@@ -127,7 +127,7 @@ const (
 	ObjectivePassK Objective = "pass@k"
 	// ObjectiveMaxK is the expected best reward of K attempts (Pass@K Policy Optimization, Walder and Karkhanis 2025,
 	// https://arxiv.org/abs/2505.15201). As ObjectivePassK for graded rewards. No advantage is negative, so failures are
-	// not pushed down.
+	// not pushed down, and AdvantageBalance is an error; so is DualClip without KimiTau or KL.Advantage.
 	ObjectiveMaxK Objective = "max@k"
 )
 
@@ -458,12 +458,22 @@ func (c *TrainConfig) checkObjective(p *problems) {
 		p.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
 		p.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
 			c.Baseline)
+		if c.Objective == ObjectiveMaxK {
+			c.checkPositive(p)
+		}
 		p.check(c.Objective != ObjectivePassK || c.Overlong.Longest == 0,
 			"objective %q needs rewards 0 and 1, which Overlong changes: leave Overlong out, or take MaskTruncated or "+
 				"objective %q", ObjectivePassK, ObjectiveMaxK)
 	default:
 		p.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
 	}
+}
+
+// checkPositive checks that nothing is set that is about negative advantages, of which [ObjectiveMaxK] has none.
+func (c *TrainConfig) checkPositive(p *problems) {
+	p.check(c.AdvantageBalance == 0, "objective %q takes no advantage balance: no advantage is negative", c.Objective)
+	p.check(c.DualClip == 0 || c.KimiTau != 0 || c.KL.Advantage,
+		"objective %q takes no dual clip: no advantage is negative", c.Objective)
 }
 
 // checkWeighting checks what makes the weights of tokens.
