@@ -358,7 +358,7 @@ type SFTConfig struct {
 	// replies, as those do that omit earlier reasoning.
 	Turns Turns
 	// Validation are trajectories that are not trained on, whose loss after the step is the metric "loss/validation". None
-	// by default. Those of which nothing can be trained on are an error.
+	// by default. Those that cannot be trained on are left out, with a warning; when no other is left, it is an error.
 	Validation []*Trajectory `json:"-"`
 	// BatchSize is the greatest number of histories in an optimizer step; an epoch is split evenly. A trajectory has its
 	// main history and the additional ones. Default 8.

@@ -33,7 +33,7 @@ func (b *Backend) TrainSFT(
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
 	}
-	validation, err := e.validation(cfg)
+	validation, err := b.validation(m, e, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +71,18 @@ func (b *Backend) TrainSFT(
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped}, nil
 }
 
-// validation returns the sequences that are not trained on. That there are none is an error when there should be.
-func (e *entry) validation(cfg *art.SFTConfig) ([]grpo.Sequence, error) {
+// validation returns the sequences that are not trained on, and warns of those that are left out. That there are none
+// is an error when there should be.
+func (b *Backend) validation(m *art.Model, e *entry, cfg *art.SFTConfig) ([]grpo.Sequence, error) {
 	if len(cfg.Validation) == 0 {
 		return nil, nil
 	}
 	set := trainset.FromConversations(e.template, cfg.Validation, cfg.Turns, e.base.engine.Context())
 	if len(set.Sequences) > 0 {
+		if n := len(set.Skipped); n > 0 {
+			b.opts.Logger.Warn("loss/validation leaves out histories of Validation", "model", m.Name(), "histories", n,
+				"first", fmt.Sprintf("trajectory %d: %s", set.Skipped[0].Trajectory, set.Skipped[0].Detail))
+		}
 		return set.Sequences, nil
 	}
 	return nil, &art.Error{

@@ -1,6 +1,10 @@
 package local
 
 import (
+	"bytes"
+	"io"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,6 +81,30 @@ func TestSFT_Validation(t *testing.T) {
 	_, err = m.TrainSFT(t.Context(), data, cfg)
 	require.ErrorContains(t, err, "a trajectory of Validation is nil")
 	require.Equal(t, 2, m.Step())
+}
+
+// TestSFT_ValidationLeavesOut: what does not fit into the context is left out with a warning, and changes no number.
+func TestSFT_ValidationLeavesOut(t *testing.T) {
+	var log bytes.Buffer
+	b, err := Open(t.Context(), &Options{
+		Dir: t.TempDir(), Context: 64, Progress: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	defer b.Close()
+	data, held := conversationOf("7+5=", "12"), conversationOf("again", "yes")
+	var losses []float64
+	for name, validation := range map[string][]*art.Trajectory{
+		"all": held, "some": append(conversationOf("long", strings.Repeat("yes ", 100)), held...),
+	} {
+		m := art.NewModel(name, nil)
+		require.NoError(t, m.Register(t.Context(), b))
+		log.Reset()
+		result, err := m.TrainSFT(t.Context(), data, &art.SFTConfig{LearningRate: 1e-3, Validation: validation})
+		require.NoError(t, err)
+		losses = append(losses, result.Metrics["loss/validation"])
+		require.Equal(t, name == "some", strings.Contains(log.String(), "histories=1 first=\"trajectory 0: "), log.String())
+	}
+	require.Equal(t, losses[0], losses[1])
 }
 
 // TestTrain_DefaultRate: a configuration without a rate has that of the size of the base, a tenth of it for all
