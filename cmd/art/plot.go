@@ -36,7 +36,7 @@ is divided into them depends on the device: --device should be that of the run.
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
 			var p plotter
-			flags.StringVar(&p.metrics, "metric", "train/reward,val/reward", "`names` of metrics, with commas between them")
+			flags.StringVar(&p.metrics, "metric", curveMetrics, "`names` of metrics, with commas between them")
 			flags.StringVar(&p.out, "out", "plot.svg", "`file` to write, .svg or .png")
 			flags.StringVar(&p.title, "title", "", "`text` above the plot; default: the runs")
 			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics with their units")
@@ -49,6 +49,9 @@ is divided into them depends on the device: --device should be that of the run.
 		},
 	}
 }
+
+// curveMetrics are those that are drawn by default.
+const curveMetrics = "train/reward,val/reward"
 
 // plotter is the verb plot with its flags.
 type plotter struct {
@@ -67,6 +70,9 @@ func (p *plotter) run(args []string, stdout, stderr io.Writer) error {
 	}
 	if p.device != "" && !p.drawBatch {
 		return badUsage("--device %s: only --batch computes", p.device)
+	}
+	if p.drawBatch && (p.metrics != curveMetrics || p.y != "" || p.percent) {
+		return badUsage("--batch draws no curves: leave out --metric, --y and --percent")
 	}
 	keys := strings.Split(p.metrics, ",")
 	if p.y == "" {

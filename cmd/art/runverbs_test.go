@@ -250,6 +250,9 @@ func TestReplay_Device(t *testing.T) {
 		}
 	}
 	wantFailure(t, "plot player --device cpu", "--device cpu: only --batch computes")
+	for _, flag := range []string{"--percent", "--y text", "--metric loss/policy"} {
+		wantFailure(t, "plot --batch player@1 "+flag, "--batch draws no curves")
+	}
 	made := "xla:cuda - PJRT plugin, go1.26, linux/amd64"
 	setAbout(t, root, "device", made)
 	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit\nthe run was made on "+made+", and this is CPU")

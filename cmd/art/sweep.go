@@ -115,6 +115,9 @@ func (s *sweep) run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	trials := s.trials(args)
+	if err := checkFolders(trials); err != nil {
+		return err
+	}
 	if s.dry {
 		for _, t := range trials {
 			if err := write(stdout, strings.Join(t.Command, " ")+"\n"); err != nil {
@@ -180,6 +183,19 @@ func (s *sweep) trials(args []string) []*trial {
 		}
 	}
 	return trials
+}
+
+// checkFolders returns a usage error when two trials have one folder: a value that is given twice would count twice.
+func checkFolders(trials []*trial) error {
+	seen := map[string]bool{}
+	for _, t := range trials {
+		if seen[t.dir] {
+			return badUsage("two trials have the folder %s: give each value of --set once, and values that differ in "+
+				"letters, digits or =,._+-", t.dir)
+		}
+		seen[t.dir] = true
+	}
+	return nil
 }
 
 // trial returns the trial of some values and a seed.

@@ -118,6 +118,8 @@ func TestSweep_Refuses(t *testing.T) {
 	wantFailure(t, "sweep -- x {dir} {rate}", "{rate}", "no --set")
 	wantFailure(t, "sweep --set seed=1 -- x {dir}", "{seed} has a meaning")
 	wantFailure(t, "sweep --set rate=1 --set rate=2 -- x {dir} {rate}", "rate is set twice")
+	wantFailure(t, "sweep --set rate=1,2,1 -- x {dir} {rate}", "two trials have the folder", "rate=1,seed=1")
+	wantFailure(t, "sweep --set base=a/b,a_b -- x {dir} {base}", "two trials have the folder", "base=a_b,seed=1")
 	out := t.TempDir()
 	wantOutput(t, "sweep --dry-run --out o --seeds 2 --set rate=1,2 -- x {dir} {seed} {rate}",
 		"x "+filepath.Join("o", "rate=2,seed=1", "runs")+" 1 2\n")
