@@ -272,6 +272,8 @@ func (v *runsVerb) prune(name string, stdout io.Writer) error {
 		hint := ""
 		if len(dropped) > 0 {
 			hint = "; --yes deletes the others"
+		} else if _, err := art.BestStep(rows, steps, v.keep.Best); v.keep.Best != "" && err != nil {
+			hint = fmt.Sprintf(": none has %s yet, so any may be the best; --best= keeps none for it", v.keep.Best)
 		}
 		return write(stdout, text+hint+"\n")
 	}

@@ -99,6 +99,8 @@ func TestRuns(t *testing.T) {
 	}
 	wantOutput(t, "runs compare player games/player", "val/reward", "7 (9)", "loss/entropy")
 	wantOutput(t, "runs prune player", "keeps [0 3] of 4 checkpoints; --yes deletes the others")
+	wantOutput(t, "runs prune player --best val/other --yes", "of 4 checkpoints: none has val/other yet", "--best= keeps")
+	wantOutput(t, "runs prune player --best=", "keeps [3] of 4 checkpoints; --yes deletes the others")
 	wantOutput(t, "runs prune player --newest 2 --yes", "keeps [0 2 3] of 4 checkpoints; ")
 	entries, err := os.ReadDir(filepath.Join(root, "games", "models", "player", "checkpoints"))
 	if err != nil || len(entries) != 3 {
