@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/goart-dev/art/backend/plot"
@@ -61,26 +60,55 @@ func partOf(m *grpo.MicroBatch, name string) plot.Part {
 			part.Rectangles = append(part.Rectangles, plot.Rectangle{Rows: b.Rows, Length: b.Length})
 		}
 	}
-	used := make([]int, len(part.Rectangles))
-	for _, r := range m.Placed {
-		kind := plot.Read
-		shares := func(other grpo.Row) bool { return other.Start > 0 && other.From == r.Sequence && other.Start > r.Start }
-		if slices.ContainsFunc(m.Placed, shares) && r.Rectangle == 0 {
-			kind = plot.Shared
+	for at, n := range readers(m) {
+		switch {
+		case n == 1:
+			addToken(part.Rectangles, at, plot.Read)
+		case n > 1:
+			addToken(part.Rectangles, at, plot.Shared)
 		}
-		to := &part.Rectangles[r.Rectangle]
-		to.Spans = append(to.Spans, plot.Span{Row: used[r.Rectangle], End: r.End - r.Start, Kind: kind})
-		used[r.Rectangle]++
 	}
 	for _, at := range m.Tokens.Position[:m.Tokens.NumReal] {
-		addTrained(part.Rectangles, int(at))
+		addToken(part.Rectangles, int(at), plot.Trained)
 	}
 	part.Name = fmt.Sprintf("%s: %d tokens, %d trained", name, m.Layout.Tokens(), m.Tokens.NumReal)
 	return part
 }
 
-// addTrained marks a token, counted through all rectangles.
-func addTrained(list []plot.Rectangle, at int) {
+// readers counts the sequences that read each token of a micro-batch, none of padding. A sequence is read up to the
+// token that its last trained one follows.
+func readers(m *grpo.MicroBatch) []int {
+	counts := make([]int, m.Layout.Tokens())
+	of := m.Tokens.Sequence[:m.Tokens.NumReal]
+	for n, position := range m.Tokens.Position[:len(of)] {
+		if n+1 < len(of) && of[n+1] == of[n] {
+			continue
+		}
+		for _, at := range attended(m, int(position)) {
+			counts[at]++
+		}
+	}
+	return counts
+}
+
+// attended lists the tokens that one attends to, itself included.
+func attended(m *grpo.MicroBatch, at int) (list []int32) {
+	from, starts, keys := m.Rows*m.Length, m.Starts, m.Keys
+	for _, b := range m.Branches {
+		if at >= from && at < from+b.Rows*b.Length {
+			row, column := (at-from)/b.Length, (at-from)%b.Length
+			return keys[row*b.Keys:][:int(starts[row])+column+1]
+		}
+		from, starts, keys = from+b.Rows*b.Length, starts[b.Rows:], keys[b.Rows*b.Keys:]
+	}
+	for i := at / m.Length * m.Length; i <= at; i++ {
+		list = append(list, int32(i))
+	}
+	return list
+}
+
+// addToken marks a token, counted through all rectangles.
+func addToken(list []plot.Rectangle, at int, kind plot.Kind) {
 	for i := range list {
 		r := &list[i]
 		if n := r.Rows * r.Length; at >= n {
@@ -89,11 +117,11 @@ func addTrained(list []plot.Rectangle, at int) {
 		}
 		row, column := at/r.Length, at%r.Length
 		if last := len(r.Spans) - 1; last >= 0 && r.Spans[last] == (plot.Span{Row: row, Start: r.Spans[last].Start,
-			End: column, Kind: plot.Trained}) {
+			End: column, Kind: kind}) {
 			r.Spans[last].End++
 			return
 		}
-		r.Spans = append(r.Spans, plot.Span{Row: row, Start: column, End: column + 1, Kind: plot.Trained})
+		r.Spans = append(r.Spans, plot.Span{Row: row, Start: column, End: column + 1, Kind: kind})
 		return
 	}
 }
