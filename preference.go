@@ -40,10 +40,9 @@ func (p Preference) check(found *problems, i int) {
 	found.check(reflect.DeepEqual(p.Chosen.Tools, p.Rejected.Tools), "pair %d has different tools", i)
 	n := p.Prompt()
 	found.check(n > 0, "pair %d has no common prompt: the first messages differ", i)
-	for _, t := range []*Trajectory{p.Chosen, p.Rejected} {
-		found.check(n == 0 || n < len(t.Messages) && t.Messages[n].Role == RoleAssistant,
-			"pair %d: after %d common messages an assistant message must follow in both", i, n)
-	}
+	answers := func(t *Trajectory) bool { return n < len(t.Messages) && t.Messages[n].Role == RoleAssistant }
+	found.check(n == 0 || answers(p.Chosen) && answers(p.Rejected),
+		"pair %d: after %d common messages an assistant message must follow in both", i, n)
 }
 
 // TrainDPO makes the next step of the model by direct preference optimization: the chosen answer of each pair becomes

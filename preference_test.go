@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -72,6 +73,9 @@ func TestModel_TrainDPO_Pairs(t *testing.T) {
 	wantErr(t, err, art.ErrInvalid, "pair 0 has no chosen or no rejected", "pair 1 has no common prompt",
 		"pair 2: after 2 common messages", "pair 3 has additional histories", "pair 4 has different tools",
 		"pair 5: after 1 common messages")
+	if n := strings.Count(err.Error(), "pair 2:"); n != 1 {
+		t.Errorf("pair 2 is in it %d times: %v", n, err)
+	}
 	if m.Step() != 0 {
 		t.Errorf("step is %d, want 0", m.Step())
 	}
