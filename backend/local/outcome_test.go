@@ -108,7 +108,7 @@ func TestTrain_Unmoved(t *testing.T) {
 		require.Positive(t, record.LearningRate)
 		log.Reset()
 	}
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 5e-6}) // ART's default
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 2e-6})
 	check(result, err, true)
 	result, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
 	check(result, err, false)
