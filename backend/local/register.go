@@ -36,6 +36,7 @@ type entry struct {
 	state    *trainer.State
 	trainer  *trainer.Trainer
 	own      ownState
+	leftOut  int // histories of Validation that a warning told of
 	// committed is when the newest step was, or when the model was registered.
 	committed time.Time
 }

@@ -79,7 +79,8 @@ func (b *Backend) validation(m *art.Model, e *entry, cfg *art.SFTConfig) ([]grpo
 	}
 	set := trainset.FromConversations(e.template, cfg.Validation, cfg.Turns, e.base.engine.Context())
 	if len(set.Sequences) > 0 {
-		if n := len(set.Skipped); n > 0 {
+		if n := len(set.Skipped); n > 0 && n != e.leftOut { // once, not for each step
+			e.leftOut = n
 			b.opts.Logger.Warn("loss/validation leaves out histories of Validation", "model", m.Name(), "histories", n,
 				"first", fmt.Sprintf("trajectory %d: %s", set.Skipped[0].Trajectory, set.Skipped[0].Detail))
 		}

@@ -103,6 +103,10 @@ func TestSFT_ValidationLeavesOut(t *testing.T) {
 		require.NoError(t, err)
 		losses = append(losses, result.Metrics["loss/validation"])
 		require.Equal(t, name == "some", strings.Contains(log.String(), "histories=1 first=\"trajectory 0: "), log.String())
+		log.Reset()
+		_, err = m.TrainSFT(t.Context(), data, &art.SFTConfig{LearningRate: 1e-3, Validation: validation})
+		require.NoError(t, err)
+		require.NotContains(t, log.String(), "histories", "a warning for each step")
 	}
 	require.Equal(t, losses[0], losses[1])
 }

@@ -119,7 +119,9 @@ func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 
 // open registers the models. opts are those of the one that is trained.
 func (a *autoVerb) open(ctx context.Context, opts *art.ModelOptions, stderr io.Writer) error {
-	b, err := local.Open(ctx, &local.Options{Dir: runsRoot(), Progress: stderr, Context: a.context})
+	b, err := local.Open(ctx, &local.Options{
+		Dir: runsRoot(), Progress: stderr, Logger: warnings(stderr), Context: a.context,
+	})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -75,7 +74,7 @@ func (d *dasher) serve(ctx context.Context, args []string, stdout, stderr io.Wri
 	if d.key != "" {
 		opts.Access.Keys = []string{d.key}
 	}
-	opts.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	opts.Logger = warnings(stderr)
 	page, err := dash.Start(d.addr, opts)
 	if err != nil {
 		return err

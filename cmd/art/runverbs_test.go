@@ -513,6 +513,11 @@ func TestSFT_Trained(t *testing.T) {
 		t.Errorf("weights are %q", got)
 	}
 	wantOutput(t, sft("held", "--turns last --validation "+file), ", validation ", "held is at step 2")
+	long := scenarioFile(t, line, strings.Replace(line, "say a", strings.Repeat("say a ", 100), 1))
+	if status, _, stderr := command(strings.Fields(sft("short", "--validation "+long))...); status != 0 ||
+		!strings.Contains(stderr, "loss/validation leaves out") {
+		t.Errorf("status %d, standard error %q: want a warning", status, stderr)
+	}
 	for flags, want := range map[string]string{
 		"--turns first":                   `unknown turns "first"`,
 		"--validation " + scenarioFile(t): "has no examples",

@@ -100,7 +100,7 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	backend, err := local.Open(ctx, &local.Options{
-		Dir: runsRoot(), Progress: stderr, Context: s.context, Weights: s.weights,
+		Dir: runsRoot(), Progress: stderr, Logger: warnings(stderr), Context: s.context, Weights: s.weights,
 	})
 	if err != nil {
 		return err
