@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/backend/device/xla"
+	"github.com/goart-dev/art/internal/graphx"
 )
 
 // required is the environment variable that makes tests fail which need a plug-in and find none.
@@ -52,4 +53,15 @@ func TestNew_AnyName(t *testing.T) {
 	d.Finalize()
 	_, err = xla.New(path + ",preallocate=true")
 	require.ErrorContains(t, err, "preallocate")
+}
+
+// TestNew_EachName: the names that go-xla registers open this package's device, with donation and the profile of XLA.
+func TestNew_EachName(t *testing.T) {
+	device(t, "cpu")
+	for _, name := range []string{"xla:cpu", "stablehlo:cpu", "hlo:cpu", "shlo:cpu,device=0"} {
+		d, err := compute.NewWithConfig(name)
+		require.NoError(t, err)
+		require.Equal(t, graphx.NamedProfile("xla:cpu"), graphx.ProfileOf(d), name)
+		d.Finalize()
+	}
 }

@@ -153,6 +153,28 @@ func TestCutOptions(t *testing.T) {
 	}
 }
 
+// TestCheckOptions: an option that nobody has, or that a CPU does not have, is an error that says so. A plug-in of
+// another name may be one of a GPU.
+func TestCheckOptions(t *testing.T) {
+	gpu, cpu, other := file{"cuda", "/a.so"}, file{"cpu", "/b.so"}, file{"", "/c.so"}
+	for _, good := range []string{"", "tf32", "notf32", "tf32=true,noshared_buffers", "preallocate=false"} {
+		for _, f := range []file{gpu, cpu, other} {
+			require.NoError(t, f.checkOptions(good))
+		}
+	}
+	for _, ofGPU := range []string{"preallocate=true", "memory_fraction=0.9", "visible_devices=0;1"} {
+		require.NoError(t, gpu.checkOptions(ofGPU))
+		require.NoError(t, other.checkOptions(ofGPU))
+		require.ErrorContains(t, cpu.checkOptions("tf32,"+ofGPU), `option "`+ofGPU+`" is for GPUs, and xla:cpu is none`)
+	}
+	for _, f := range []file{gpu, cpu, other} {
+		err := f.checkOptions("tf32,memory=0.9")
+		require.ErrorContains(t, err, `option "memory=0.9" is not known`)
+		require.ErrorContains(t, err, "memory_fraction")
+		require.ErrorContains(t, err, "device")
+	}
+}
+
 // TestPlugins_CUDAWanted: with an NVIDIA GPU and no plug-in for it, the missing plug-in is listed with what to install.
 func TestPlugins_CUDAWanted(t *testing.T) {
 	require.Empty(t, plugins(nil, false))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,10 +20,13 @@ import (
 // Name is the prefix of the names of XLA devices, in GoMLX's registry and in local.Options.
 const Name = goxla.BackendName
 
-// go-xla registers itself under the same name. This replaces it: it searches more folders and has better errors.
+// go-xla registers itself under these names. This replaces it: it searches more folders, has better errors, and
+// donates.
 func init() {
 	goxla.EnableAutoInstall(false)
-	compute.Register(Name, New)
+	for _, name := range []string{Name, "stablehlo", "hlo", "shlo"} {
+		compute.Register(name, New)
+	}
 }
 
 // ErrNoPlugin is wrapped by the error of a device whose plug-in was not found.
@@ -43,6 +47,9 @@ func New(config string) (compute.Backend, error) {
 	}
 	f, err := resolve(name)
 	if err != nil {
+		return nil, fmt.Errorf("xla: %w", err)
+	}
+	if err := f.checkOptions(rest); err != nil {
 		return nil, fmt.Errorf("xla: %w", err)
 	}
 	opening.Lock()
@@ -187,6 +194,31 @@ func (f file) config(options string) string {
 
 // device is the name to open the plug-in by.
 func (f file) device() string { return Name + ":" + cmp.Or(f.name, f.path) }
+
+// checkOptions returns an error for options that neither go-xla nor this package has, and for those of GPUs where the
+// plug-in is for CPUs.
+func (f file) checkOptions(list string) error {
+	for option := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(option, "=")
+		if !slices.Contains(theirOptions, strings.TrimPrefix(name, "no")) && name != "" {
+			known := slices.Concat(theirOptions, []string{deviceOption, flashOption})
+			return fmt.Errorf("option %q is not known: there are %s", option, strings.Join(known, ", "))
+		}
+		ofGPU := slices.Contains(theirGPUOptions, strings.TrimPrefix(name, "no"))
+		if f.name == "cpu" && ofGPU && ","+option != noPreallocation {
+			return fmt.Errorf("option %q is for GPUs, and %s is none: leave it out", option, f.device())
+		}
+	}
+	return nil
+}
+
+// theirGPUOptions are the options of go-xla that plug-ins for GPUs alone accept.
+var theirGPUOptions = []string{
+	preallocateOption, "memory_fraction", "allocator", "visible_devices", "use_tfrt_gpu_client",
+}
+
+// theirOptions are all options of go-xla. Where the value is a boolean, a name after "no" is false.
+var theirOptions = append([]string{sharedOption, tf32Option}, theirGPUOptions...)
 
 // Options of go-xla.
 const (
