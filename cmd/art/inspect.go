@@ -82,7 +82,11 @@ func defineInspect(flags *flag.FlagSet) action {
 		if *device == "" && (*weights != "float32" || *cacheType != "float32") {
 			return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", *weights, *cacheType)
 		}
-		if kind, _, _ := strings.Cut(*device, ":"); kind == cpu.Name && (*weights == "int8" || *cacheType == "bfloat16") {
+		kind, _, _ := strings.Cut(*device, ":")
+		if *device != "" && kind != cpu.Name && kind != "xla" {
+			return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", *device)
+		}
+		if kind == cpu.Name && (*weights == "int8" || *cacheType == "bfloat16") {
 			return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
 				"a device of XLA", *device, *weights, *cacheType)
 		}

@@ -410,6 +410,8 @@ func TestInspect_Fails(t *testing.T) {
 		{"inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
 		{"inspect --device cpu --cache-type bfloat16 tiny", 2, "need a device of XLA"},
 		{"inspect --device cpu --weights int8 tiny", 2, "need a device of XLA"},
+		{"inspect --device cuda tiny", 2, "--device cuda: want cpu, or a device of XLA such as xla:cpu or xla:cuda"},
+		{"inspect --device :cuda tiny", 2, "--device :cuda: want cpu"},
 		{"inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},
 		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
 		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
