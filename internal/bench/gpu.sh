@@ -8,9 +8,11 @@
 # Slices are parity, 0.6b, 4b, 7b, 8b, 14b (ours), and peers-0.6b and so on; gap, gap-plain, gap-cache and gap-float32,
 # the gap of sampler and trainer and the time of a step with each setting; and several, a step of GRPO on one and on all GPUs of the
 # host. Parity comes first: where it fails, no figure counts. Compiled programs are kept: the second run of a slice shows
-# how long it takes to open them, and one that ran out of time goes on where it was. Compiling takes most of the time, so that a few jobs run at once, of which one at a time measures; what
-# the others compile then disturbs small figures: for those of one sequence, set AT_ONCE=1. After a slice that fails the
-# next ones still run. The exit status is then 1, and what failed is listed below the table until the slice has passed.
+# how long it takes to open them, and one that ran out of time goes on where it was. Compiling takes most of the time, so
+# that a few jobs run at once, of which one at a time measures; what the others compile then disturbs small figures: for
+# those of one sequence, set AT_ONCE=1. Of models that are large for the GPU fewer jobs run at once, since each has its
+# own weights. After a slice that fails the next ones still run. The exit status is then 1, and what failed is listed
+# below the table until the slice has passed.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
 #   PYTHON   python3; its packages are also searched for XLA's plug-in
@@ -86,9 +88,28 @@ finish() {
 	[ ! -e "$OUT/$slice.failed" ] || status=1
 }
 
+# fitting SHAPE prints how many jobs run at once: no more than AT_ONCE, nor than fit on the GPU by three times the weights
+# of each in bfloat16, for what a training and a cache take beside them.
+fitting() {
+	local weights=1 most
+	case $1 in # GiB
+	qwen3-4b) weights=8 ;;
+	qwen2.5-7b) weights=15 ;;
+	llama-3-8b) weights=16 ;;
+	qwen2.5-14b) weights=28 ;;
+	esac
+	most=$((MEMORY / 1024 / (3 * weights)))
+	if [ "$MEMORY" = 0 ] || [ "$most" -ge "$AT_ONCE" ]; then
+		echo "$AT_ONCE"
+	else
+		echo $((most > 1 ? most : 1))
+	fi
+}
+
 # ours SHAPE measures this project. Calls of 32 tokens and of one show what the loop on the device gains.
 ours() {
-	local shape=$1 file=art-$1.jsonl
+	local shape=$1 file=art-$1.jsonl AT_ONCE=$AT_ONCE
+	AT_ONCE=$(fitting "$1")
 	gpu() { start "$file" ./gpu -device "$DEVICE" -card "$CARD" -shape "$shape" -budget 20s -lock "$OUT/lock" "$@"; }
 	gpu -tokens "$LONG" -recompute train
 	gpu -tokens 256 -batch 1 decode
@@ -129,7 +150,8 @@ several() {
 
 # peers SHAPE measures the same with transformers and PEFT. Their decoding is slowest and comes last.
 peers() {
-	local shape=$1 file=peers-$1.jsonl
+	local shape=$1 file=peers-$1.jsonl AT_ONCE=$AT_ONCE
+	AT_ONCE=$(fitting "$1")
 	peer() {
 		start "$file" "$PYTHON" peers.py --device "$PEER_DEVICE" --card "$CARD" --shape "$shape" --budget 20 \
 			--lock "$OUT/lock" "$@"
@@ -193,6 +215,8 @@ mkdir -p "$OUT"
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$("$PYTHON" -c 'import sys; print(sys.prefix)')}
 export ART_XLA_CACHE=${ART_XLA_CACHE-$PWD/programs}
 CARD=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+MEMORY=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1) # MiB
+[[ $MEMORY =~ ^[0-9]+$ ]] || MEMORY=0 # not known
 GPUS=${GPUS:-$(nvidia-smi -L 2>/dev/null | wc -l)}
 status=0 started=() # jobs beside this one
 {

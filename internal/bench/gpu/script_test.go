@@ -94,3 +94,19 @@ func TestScript_Several(t *testing.T) {
 	output, _ = run("table")
 	require.Contains(t, output, "FAILED: several: several needs 2 GPUs, and there are 1")
 }
+
+// TestScript_LargeModel: jobs of a model of which the weights of three do not fit on the GPU run one after the other.
+func TestScript_LargeModel(t *testing.T) {
+	folder, run := script(t)
+	for name, text := range map[string]string{
+		"nvidia-smi": "#!/usr/bin/env bash\n[[ $* != *gpu=memory.total* ]] || echo 81559\n",
+		"gpu": "#!/usr/bin/env bash\nmkdir running || { echo beside another; exit; }\n" +
+			"sleep 0.05\nrmdir running\necho alone\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700)) //nolint:gosec // it is run
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	output, status := run("14b")
+	require.Zero(t, status)
+	require.Equal(t, strings.Repeat("alone\n", 9), output)
+}
