@@ -162,7 +162,8 @@ func TestDonate_AfterError(t *testing.T) {
 		require.Equal(t, before, pjrt.BuffersAlive())
 		memory = append(memory, resident(t))
 	}
-	require.Less(t, memory[calls-1]-memory[0], 4*n, "bytes: %v", memory)
+	// The allocator may keep what one call had; the calls after the second would add as much each.
+	require.Less(t, memory[calls-1]-memory[1], 4*n, "bytes: %v", memory)
 }
 
 // resident is how many bytes of memory the process has. It skips the test where the system does not say.
