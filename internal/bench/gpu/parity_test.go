@@ -40,6 +40,16 @@ func TestComparison_NotFinite(t *testing.T) {
 	}
 }
 
+// TestComparison_Cache: what a cache in bfloat16 rounds may be apart by more.
+func TestComparison_Cache(t *testing.T) {
+	for cache, gaps := range map[string][2]figure{"float32": {0.19, 0.21}, "bfloat16": {0.4, 0.51}} {
+		c := comparison{Weights: "bfloat16", Cache: cache, Gap: gaps[0]}
+		require.True(t, c.agrees(), cache)
+		c.Gap = gaps[1]
+		require.False(t, c.agrees(), cache)
+	}
+}
+
 // TestApart_NotFinite: gradients with an element that is not finite do not agree, nor do a gradient and zeros.
 func TestApart_NotFinite(t *testing.T) {
 	require.InDelta(t, 0.2, float64(apart([]float32{3, 4}, []float32{3, 5})), 1e-9)
