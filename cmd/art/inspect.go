@@ -72,31 +72,38 @@ func defineInspect(flags *flag.FlagSet) action {
 			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
 		}
 		l := adapter.chosen()
-		matrices, ok := matrixTypes[*weights]
-		if !ok {
-			return badUsage("--weights %s: want float32, bfloat16 or int8", *weights)
-		}
-		if *cacheType != "float32" && *cacheType != "bfloat16" {
-			return badUsage("--cache-type %s: want float32 or bfloat16", *cacheType)
-		}
-		if *device == "" && (*weights != "float32" || *cacheType != "float32") {
-			return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", *weights, *cacheType)
-		}
-		kind, _, _ := strings.Cut(*device, ":")
-		if *device != "" && kind != cpu.Name && kind != "xla" {
-			return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", *device)
-		}
-		if kind == cpu.Name && (*weights == "int8" || *cacheType == "bfloat16") {
-			return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
-				"a device of XLA", *device, *weights, *cacheType)
+		if err := checkInspected(*device, *weights, *cacheType); err != nil {
+			return err
 		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, matrices: matrices, halfCache: *cacheType == "bfloat16",
+			on: *device, matrices: matrixTypes[*weights], halfCache: *cacheType == "bfloat16",
 			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 		}
 		return inspectModel(args[0], p, *asJSON, stdout)
 	}
+}
+
+// checkInspected checks a device and the types of what is on it. An empty device is none.
+func checkInspected(device, weights, cacheType string) error {
+	if _, ok := matrixTypes[weights]; !ok {
+		return badUsage("--weights %s: want float32, bfloat16 or int8", weights)
+	}
+	if cacheType != "float32" && cacheType != "bfloat16" {
+		return badUsage("--cache-type %s: want float32 or bfloat16", cacheType)
+	}
+	if device == "" && (weights != "float32" || cacheType != "float32") {
+		return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", weights, cacheType)
+	}
+	kind, _, _ := strings.Cut(device, ":")
+	if device != "" && kind != cpu.Name && kind != "xla" {
+		return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", device)
+	}
+	if kind == cpu.Name && (weights == "int8" || cacheType == "bfloat16") {
+		return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
+			"a device of XLA", device, weights, cacheType)
+	}
+	return nil
 }
 
 // parseLengths reads numbers separated by commas. An empty text has none.

@@ -49,8 +49,8 @@ func (f figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// agrees reports whether the differences are rounding errors. NaN is none. A cache in bfloat16 rounds the keys and values
-// that are sampled with, and not those of the trainer: on xla:cpu the gap is then 0.07 to 0.32 nats.
+// agrees reports whether the differences are rounding errors. NaN is none. A cache in bfloat16 rounds the keys and
+// values that are sampled with, and not those of the trainer: on xla:cpu the gap is then 0.07 to 0.32 nats.
 func (c comparison) agrees() bool {
 	if c.Weights == "float32" {
 		return c.Gap < 1e-4 && c.Logprob < 1e-4 && c.Gradient < 1e-3 && c.Loop == c.Replies && c.EqualIDs == c.Replies
