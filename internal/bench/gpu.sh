@@ -15,7 +15,7 @@
 # below the table until the slice has passed.
 #
 #   DEVICE   xla:cuda; with xla:cpu, PEER_DEVICE=cpu and SLICE tiny or peers-tiny it can be tried without a GPU
-#   PYTHON   python3; its packages are also searched for XLA's plug-in
+#   PYTHON   python3; its packages are also searched for XLA's plug-in, unless VIRTUAL_ENV names others
 #   OUT      folder of the results, .gpu/out: lines of JSON, and log.txt with what failed
 #   SHAPE    of gap and several, qwen3-0.6b
 #   BUCKETS  "64 256 1024 4096", tokens of prompt and reply for gap
