@@ -172,6 +172,7 @@ func TestCheckOptions(t *testing.T) {
 		require.ErrorContains(t, err, `option "memory=0.9" is not known`)
 		require.ErrorContains(t, err, "memory_fraction")
 		require.ErrorContains(t, err, "device")
+		require.ErrorContains(t, f.checkOptions("tf32=maybe"), `option "tf32=maybe": want true or false`)
 	}
 }
 

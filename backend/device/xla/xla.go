@@ -199,7 +199,7 @@ func (f file) device() string { return Name + ":" + cmp.Or(f.name, f.path) }
 // plug-in is for CPUs.
 func (f file) checkOptions(list string) error {
 	for option := range strings.SplitSeq(list, ",") {
-		name, _, _ := strings.Cut(option, "=")
+		name, value, given := strings.Cut(option, "=")
 		if !slices.Contains(theirOptions, strings.TrimPrefix(name, "no")) && name != "" {
 			known := slices.Concat(theirOptions, []string{deviceOption, flashOption})
 			return fmt.Errorf("option %q is not known: there are %s", option, strings.Join(known, ", "))
@@ -207,6 +207,9 @@ func (f file) checkOptions(list string) error {
 		ofGPU := slices.Contains(theirGPUOptions, strings.TrimPrefix(name, "no"))
 		if f.name == "cpu" && ofGPU && ","+option != noPreallocation {
 			return fmt.Errorf("option %q is for GPUs, and %s is none: leave it out", option, f.device())
+		}
+		if _, err := strconv.ParseBool(value); err != nil && given && slices.Contains(theirBooleans, name) {
+			return fmt.Errorf("option %q: want true or false", option)
 		}
 	}
 	return nil
@@ -217,7 +220,10 @@ var theirGPUOptions = []string{
 	preallocateOption, "memory_fraction", "allocator", "visible_devices", "use_tfrt_gpu_client",
 }
 
-// theirOptions are all options of go-xla. Where the value is a boolean, a name after "no" is false.
+// theirBooleans are the options of go-xla that are true or false, the latter also as the name after "no".
+var theirBooleans = []string{sharedOption, tf32Option, preallocateOption, "use_tfrt_gpu_client"}
+
+// theirOptions are all options of go-xla.
 var theirOptions = append([]string{sharedOption, tf32Option}, theirGPUOptions...)
 
 // Options of go-xla.
