@@ -36,7 +36,7 @@ var trainerMetrics = []art.MetricInfo{
 	{Name: "train/logprob_change_max",
 		Formula: "maximum of |after - before the step| of a token's logprob, over the first 64 trained tokens " +
 			"of one sequence in 32 of the batch, 1 to 4", Unit: "nats",
-		Healthy: "above 0.002: less changes almost nothing, and is a warning"},
+		Healthy: "above 0.004: less changes almost nothing, and is a warning"},
 	{Name: "train/logprob_change_mean", Formula: "the mean of the same", Unit: "nats"},
 	{Name: "train/restored_step",
 		Formula: "the step that the next one is a copy of, see Model.Restore; its row has nothing else"},

@@ -90,7 +90,7 @@ func TestTrain_Unmoved(t *testing.T) {
 	check := func(result *art.TrainResult, err error, warned bool) {
 		require.NoError(t, err)
 		change := result.Metrics["train/logprob_change_max"]
-		require.Equal(t, warned, change <= 2e-3, "%v", change)
+		require.Equal(t, warned, change <= 4e-3, "%v", change)
 		require.LessOrEqual(t, result.Metrics["train/logprob_change_mean"], change)
 		if !warned {
 			require.Empty(t, log.String())
@@ -108,7 +108,7 @@ func TestTrain_Unmoved(t *testing.T) {
 		require.Positive(t, record.LearningRate)
 		log.Reset()
 	}
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 2e-6})
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 5e-6}) // ART's default
 	check(result, err, true)
 	result, err = m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
 	check(result, err, false)
