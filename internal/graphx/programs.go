@@ -9,6 +9,8 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/internal/machine"
 )
 
 // Programs are compiled graphs that are kept for their next call, as many as a number of bytes has room for: those that
@@ -136,7 +138,10 @@ func (p *Programs) Compile(key any, build func(in []*graph.Node) []*graph.Node, 
 func (x *program) compile(
 	device compute.Backend, build func(in []*graph.Node) []*graph.Node, inputs []shapes.Shape,
 ) error {
-	x.compiled.Do(func() { x.run, x.err = Compile(device, build, inputs) })
+	x.compiled.Do(func() {
+		x.run, x.err = Compile(device, build, inputs)
+		machine.CollectGarbage() // the graph: up to 100 MB, beside the memory that the run allocates
+	})
 	return x.err
 }
 

@@ -3,6 +3,7 @@ package graphx
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -357,3 +358,30 @@ func TestProgramBytes(t *testing.T) {
 	})
 	require.InDelta(t, 4*n, constant-plain, 8<<10)
 }
+
+// TestPrograms_Garbage: what compiling leaves is collected, though the heap has much else, as weights.
+func TestPrograms_Garbage(t *testing.T) {
+	const left = 40 << 20 // by a compilation
+	weights := make([]byte, 1<<30)
+	runtime.GC()
+	bytes := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	device, before, most := graphtest.Device(t), bytes(), int64(0)
+	p := NewPrograms(device, 1<<30)
+	for n := range 12 {
+		_, err := p.Call(n, func(in []*graph.Node) []*graph.Node {
+			garbage = make([]byte, left)
+			garbage = nil
+			return plusOne(in)
+		}, []any{tensors.FromValue(make([]float32, n+1))})
+		require.NoError(t, err)
+		most = max(most, bytes()-before)
+	}
+	require.Less(t, most, int64(4*left))
+	runtime.KeepAlive(weights)
+}
+
+var garbage []byte // so that the compiler allocates it

@@ -9,8 +9,8 @@ import (
 )
 
 // SelfPlay learns from games of the policy against itself and against its own past: without these self-play runs in
-// circles. The first self, which plays almost at random, stays an opponent, so that the policy does not forget how to
-// win against weak ones. Its value has nothing to do with the games that it trains on.
+// circles. The first self, which plays almost at random, is the opponent in three of five games, so that the policy does
+// not forget how to win against weak ones.
 func SelfPlay() *Task {
 	return &Task{
 		Name: "self-play", What: "play tic-tac-toe against itself, and against past selves", Steps: 200, Every: 10,
@@ -46,9 +46,9 @@ func (a *selfPlay) Groups(ctx context.Context, m *art.Model, step int) ([]*art.T
 			a.past = slices.Delete(a.past, 1, 2)
 		}
 	}
-	sides, err := art.GatherPlayers(ctx, []game{itself, itself, pastSecond, pastFirst}, 2,
+	sides, err := art.GatherPlayers(ctx, []game{itself, pastSecond, pastFirst, pastSecond, pastFirst}, 2,
 		func(ctx context.Context, g game) ([]*art.Trajectory, error) { return a.play(ctx, m, g) },
-		&art.GatherOptions{GroupSize: 32, Concurrency: 64, Seed: uint64(step)})
+		&art.GatherOptions{GroupSize: 64, Concurrency: 64, Seed: uint64(step)})
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float6
 	return metrics, err
 }
 
-// opponent is a past self: the first one half of the time, or else any of those that are kept.
+// opponent is a past self: the first one three times out of four, or else any of those that are kept.
 func (a *selfPlay) opponent(random *rand.Rand) *art.Pin {
-	if random.IntN(2) == 0 {
+	if random.IntN(4) > 0 {
 		return a.past[0]
 	}
 	return a.past[random.IntN(len(a.past))]

@@ -14,7 +14,7 @@ import (
 // heads of size E, hidden size H, MLP of I (of all experts, which are all computed), vocabulary V, and n = rows ·
 // length tokens of a micro-batch:
 //
-//	adapter = 11 · 4·params                                             see adapterCopies
+//	adapter = 11 · 4·params + min(5 · 4·params, 128 MiB)                see adapterCopies, keptCopies
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
 //	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
@@ -34,7 +34,7 @@ func EstimateMemory(
 		s.MicroTokens = microTokens(c)
 	}
 	work = estimate{config: c, params: params, shares: true, fused: on.FusedAttention}.work(s, length)
-	return copiesOf(on, adapterCopies, adapterOnDevice) * 4 * params, work, float64(programBytes(c))
+	return adapterBytes(on, 4*params), work, float64(programBytes(c))
 }
 
 // EstimateFull is [EstimateMemory] of a training of all weights: copies, work and programs together.
@@ -56,14 +56,15 @@ func EstimateOn(c *model.Config, layout *lora.Adapter, s Sizes, length int, on g
 	if on.SlowCompile {
 		m.Programs, length = 0, powerLength(length)
 	}
-	target, copies := FullTarget(c), copiesOf(on, fullCopies, fullOnDevice)
+	target, copies := FullTarget(c), copiesOf(on, fullCopies, fullOnDevice)*4*numParams(c)
 	if layout != nil {
-		target, copies = AdapterTarget(c, params(c), layout), copiesOf(on, adapterCopies, adapterOnDevice)
+		target = AdapterTarget(c, params(c), layout)
+		copies = adapterBytes(on, 4*target.numParams)
 		for _, norm := range layout.NormShapes() {
 			m.Adapter += normCopies * norm.ByteSize()
 		}
 	}
-	m.Adapter += int64(copies * 4 * target.numParams)
+	m.Adapter += int64(copies)
 	m.Work = int64(target.estimate(on).work(s, length))
 	return m
 }

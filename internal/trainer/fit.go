@@ -59,7 +59,7 @@ func (t *Trainer) Fit(length int, bytes float64) (takes float64, ok bool) {
 		length = powerLength(length)
 	}
 	on := graphx.ProfileOf(t.opts.Device)
-	copies, places := t.target.copies(on)*4*e.params, 1.0
+	copies, places := t.target.copies(on), 1.0
 	if !on.OwnMemory { // else bytes are those of each device
 		places = float64(len(t.places()))
 	}

@@ -48,7 +48,7 @@ func TestFit_Order(t *testing.T) {
 		require.GreaterOrEqual(t, now, stage, "%+v", seen)
 		stage = now
 		planned, err := Plan(c, layout, 512, Options{Device: opts.Device, Workers: s.Workers, MicroTokens: s.MicroTokens,
-			Recompute: s.Recompute})
+			Recompute: s.Recompute, Narrow: s.Narrow})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work), "%+v", s)
 	}
@@ -178,7 +178,7 @@ func TestFit_OwnMemory(t *testing.T) {
 	n, gpu, same := float64(layout.NumParams()), graphx.NamedProfile("xla:cuda"), graphx.NamedProfile("xla:cpu")
 	adapter, work, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, gpu)
 	all, workOfAll, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, same)
-	require.Equal(t, float64(adapterCopies-adapterOnDevice)*4*n, all-adapter)
+	require.Equal(t, float64(adapterCopies+keptCopies-adapterOnDevice)*4*n, all-adapter)
 	require.Equal(t, workOfAll, work)
 	require.InDelta(t, one, adapter+work+float64(programBytes(c)), 1)
 	require.InDelta(t, float64(fullCopies-fullOnDevice)*4*numParams(c),

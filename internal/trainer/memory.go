@@ -16,7 +16,7 @@ import (
 
 // Memory is what training an adapter takes besides the weights, in bytes.
 type Memory struct {
-	Adapter int64 `json:"adapter"` // its copies: old and new state with moments, on the device, gradients
+	Adapter int64 `json:"adapter"` // its copies: old and new state with moments, on the device, gradients, kept outputs
 	Work    int64 `json:"work"`    // of the micro-batches that are computed at once: several usual ones, or a shared one
 	// Programs are the compiled graphs that are kept, at most: see Options.ProgramBytes.
 	Programs int64 `json:"programs"`
@@ -26,6 +26,10 @@ type Memory struct {
 // moments of the old state and of the new one (6), and the adapter that answers requests (1). On the device: the state,
 // which updates overwrite (3), and the last gradient (1).
 const adapterCopies = 11
+
+// keptCopies are those that the CPU device keeps the memory of for the outputs of the next step, as measured
+// (internal/bench/memory -programs): mostKept bytes at most.
+const keptCopies, mostKept = 5, 128 << 20
 
 // Of those on the device: the state (3), the last gradient (1), and the adapter that answers requests (1).
 const adapterOnDevice = 5
@@ -46,12 +50,20 @@ const (
 	fullMoreOnDevice = 5
 )
 
-// copies are those that a training adds to the memory of a device, or more.
+// copies are the bytes of those that a training adds to the memory of a device, or more.
 func (t *Target) copies(on graphx.Profile) float64 {
 	if t.full {
-		return copiesOf(on, fullMore, fullMoreOnDevice)
+		return copiesOf(on, fullMore, fullMoreOnDevice) * 4 * t.numParams
 	}
-	return copiesOf(on, adapterCopies, adapterOnDevice)
+	return adapterBytes(on, 4*t.numParams)
+}
+
+// adapterBytes are those of the copies of an adapter in the memory of a device.
+func adapterBytes(on graphx.Profile, adapter float64) float64 {
+	if on.OwnMemory {
+		return adapterOnDevice * adapter
+	}
+	return adapterCopies*adapter + min(keptCopies*adapter, mostKept)
 }
 
 // copiesOf are the copies in the memory of a device: all, or those that it holds where that is memory of its own.
@@ -79,7 +91,9 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memo
 	}
 	norms, normWork, err := planNorms(layout, opts.Device)
 	return Memory{
-		Adapter: adapterCopies*adapter + normCopies*norms, Work: max(work, normWork), Programs: t.opts.ProgramBytes,
+		Adapter:  int64(adapterBytes(graphx.Profile{}, float64(adapter))) + normCopies*norms,
+		Work:     max(work, normWork),
+		Programs: t.opts.ProgramBytes,
 	}, err
 }
 
@@ -143,10 +157,12 @@ func params(c *model.Config) *model.Params {
 	return p
 }
 
-// sharedLayout is that of a large micro-batch of sequences of a length that share half of it. There is none where two
-// of them have more tokens than it may have.
+// sharedLayout is that of a large micro-batch of sequences of a length that share half of it: of as many tokens as it may
+// have, though numbers of rows are rounded. Shorter sequences may fill it. There is none where two sequences have more
+// tokens than that.
 func sharedLayout(length int, s Sizes) (l grpo.Layout, ok bool) {
-	rows, half := s.LargestGroup(length), padLength((length+1)/2)
+	half := padLength((length + 1) / 2)
+	rows := s.halves(length, half)
 	if rows < 2 {
 		return grpo.Layout{}, false
 	}
@@ -156,12 +172,14 @@ func sharedLayout(length int, s Sizes) (l grpo.Layout, ok bool) {
 	return l, true
 }
 
+// halves are how many second halves there is room for beside the first.
+func (s Sizes) halves(length, half int) int { return max(0, (s.shared(length)-half)/half) }
+
 // LargestGroup is the number of sequences of a length that are computed at once if they share their first half; below 2
 // none are.
 func (s Sizes) LargestGroup(length int) int {
-	half := padLength((length + 1) / 2)
-	most := (s.shared(length) - half) / half
-	n := max(0, most)
+	most := s.halves(length, padLength((length+1)/2))
+	n := most
 	for padRows(n) > most {
 		n--
 	}

@@ -4,7 +4,8 @@
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
 // It prints the prediction for tensors, to which art inspect adds 134 MB for the process, and the peak resident memory
-// of each phase. It needs Linux.
+// of each phase. The prediction has room for the compiled programs of a long run: -programs compiles as many first. It
+// needs Linux.
 package main
 
 import (
@@ -27,6 +28,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -41,6 +43,7 @@ var (
 	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
 	train   = flag.Bool("train", true, "measure a training step too")
 	again   = flag.Bool("recompute", false, "training computes layers again")
+	fill    = flag.Bool("programs", false, "first use as many shapes as there is room for compiled programs of")
 	half    = flag.Bool("bfloat16", false, "matrices in bfloat16")
 )
 
@@ -130,7 +133,9 @@ func measure(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(plan(device, c.Config, adapter), report("loaded")); err != nil {
+	err = plan(device, c.Config, adapter)
+	debug.FreeOSMemory() // of the graphs that it has compiled
+	if err := errors.Join(err, report("loaded")); err != nil {
 		return err
 	}
 	e, err := engine.New(engine.Options{Device: device, Config: c.Config, Params: params, Slots: *slots, Context: *length})
@@ -144,13 +149,39 @@ func measure(dir string) error {
 	if err := report("inference"); err != nil || !*train {
 		return err
 	}
-	t := trainer.New(trainer.AdapterTarget(c.Config, params, adapter), trainerOptions(device))
-	_, _, err = t.Train(context.Background(), trainer.AdapterState(adapter), batch(c.Config.VocabSize), trainer.Run{
+	opts := trainerOptions(device)
+	opts.Programs = trainer.NewPrograms(device, c.Config)
+	t := trainer.New(trainer.AdapterTarget(c.Config, params, adapter), opts)
+	if *fill {
+		if err := fillPrograms(t, opts.Programs, adapter, c.Config.VocabSize); err != nil {
+			return err
+		}
+	}
+	err = step(t, adapter, batch(c.Config.VocabSize, fullest()))
+	fmt.Printf("%-10s %8.1f MB kept by the device, %d programs of %.1f MB\n", "", float64(device.HeldBytes())/1e6,
+		opts.Programs.Len(), float64(opts.Programs.Bytes())/1e6)
+	return errors.Join(err, report("training"))
+}
+
+// step is a training step.
+func step(t *trainer.Trainer, adapter *lora.Adapter, batch []grpo.Sequence) error {
+	_, _, err := t.Train(context.Background(), trainer.AdapterState(adapter), batch, trainer.Run{
 		Loss: grpo.PolicyLoss{}, Optimizer: grpo.AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8},
 		Rate: func(int) float64 { return 1e-5 }, Epochs: 1, MiniBatches: 1,
 	})
-	fmt.Printf("%-10s %8.1f MB kept by the device\n", "", float64(device.HeldBytes())/1e6)
-	return errors.Join(err, report("training"))
+	return err
+}
+
+// fillPrograms trains on shorter and shorter sequences, whose layouts all differ, until a program was dropped for
+// another one.
+func fillPrograms(t *trainer.Trainer, kept *graphx.Programs, adapter *lora.Adapter, vocabulary int) error {
+	for n, most := *length-32, 0; n >= 32 && kept.Len() >= most; n -= 32 {
+		most = kept.Len()
+		if err := step(t, adapter, batch(vocabulary, n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // matrices is the type of the matrices of the model.
@@ -186,12 +217,17 @@ func infer(e *engine.Engine, adapter *lora.Adapter, vocabulary int) error {
 	if err != nil {
 		return err
 	}
+	if *fill {
+		if err := errors.Join(e.Warm(context.Background(), nil), e.Warm(context.Background(), a)); err != nil {
+			return err
+		}
+	}
 	errs := make([]error, *slots)
 	var wg sync.WaitGroup
 	for i := range *slots {
 		wg.Go(func() {
 			_, errs[i] = e.Complete(context.Background(), engine.Request{
-				Prompt: ids(vocabulary, uint64(i)), MaxTokens: 2, Adapter: a,
+				Prompt: ids(vocabulary, *length-2, uint64(i)), MaxTokens: 2, Adapter: a,
 			})
 		})
 	}
@@ -199,21 +235,34 @@ func infer(e *engine.Engine, adapter *lora.Adapter, vocabulary int) error {
 	return errors.Join(errs...)
 }
 
-// ids are random, and leave room for two more.
-func ids(vocabulary int, seed uint64) []int32 {
+// ids are n random tokens.
+func ids(vocabulary, n int, seed uint64) []int32 {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	out := make([]int32, *length-2)
+	out := make([]int32, n)
 	for i := range out {
 		out[i] = int32(rng.IntN(vocabulary))
 	}
 	return out
 }
 
-// batch returns the sequences that take the most: as many as fill the micro-batches of all workers, or those that share
-// their first half and fill a micro-batch together. Their tokens are all trained on.
-func batch(vocabulary int) []grpo.Sequence {
-	rows, half := *workers*max(1, *micro / *length), *length/2
-	group := trainer.Sizes{MicroTokens: *micro}.LargestGroup(*length)
+// fullest is the length, up to that of the flag, of which a group has the most tokens.
+func fullest() int {
+	best, most := *length, 0
+	for n := *length; n > *length/2; n -= 32 {
+		if tokens := (1 + largestGroup(n)) * n / 2; tokens > most {
+			best, most = n, tokens
+		}
+	}
+	return best
+}
+
+func largestGroup(length int) int { return trainer.Sizes{MicroTokens: *micro}.LargestGroup(length) }
+
+// batch returns the sequences of a length that take the most: as many as fill the micro-batches of all workers, or those
+// that share their first half and fill a micro-batch together. Their tokens are all trained on.
+func batch(vocabulary, length int) []grpo.Sequence {
+	rows, half := *workers*max(1, *micro/length), length/2
+	group := largestGroup(length)
 	shared := group > max(1, *workers)
 	if shared {
 		rows = group
@@ -221,7 +270,7 @@ func batch(vocabulary int) []grpo.Sequence {
 	out := make([]grpo.Sequence, rows)
 	for i := range out {
 		s := &out[i]
-		s.IDs = append(ids(vocabulary, uint64(i)), 1, 2)
+		s.IDs = append(ids(vocabulary, length-2, uint64(i)), 1, 2)
 		if shared {
 			copy(s.IDs[:half], out[0].IDs)
 		}

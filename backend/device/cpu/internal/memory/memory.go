@@ -4,6 +4,7 @@ package memory
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -26,7 +27,8 @@ type Pool struct {
 	free map[int][]Span
 	held int // bytes in free
 
-	arenas []Span // that no run uses
+	whole  []Span // arenas, as they were allocated
+	arenas []Span // what no run uses of them
 
 	fresh int // bytes that were allocated since garbage was collected
 }
@@ -109,27 +111,54 @@ func (m *Pool) Release(s Span) {
 }
 
 // Arena returns memory for what lives within a run. All computations share the arenas: of about one size there are as
-// many as ever ran at once. A run gets the smallest that is large enough, so that few are large, and else the largest,
-// which is replaced.
+// many as ever ran at once. A run gets the smallest that is large enough, so that few are large. Of one that is large
+// enough for two it gets a part, and another run may have the rest: so small micro-batches take no memory beside what a
+// large one had. If none is large enough, a new one replaces the largest.
 func (m *Pool) Arena(size int) Span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var s Span
-	if i := m.fitting(size); i >= 0 {
-		last := len(m.arenas) - 1
-		s, m.arenas[i] = m.arenas[i], m.arenas[last]
-		m.arenas[last] = Span{} // what lies behind the end of a list stays alive
-		m.arenas = m.arenas[:last]
+	size = Round(size)
+	i := m.fitting(size)
+	if i < 0 {
+		return m.newArena(size)
 	}
+	s := m.arenas[i]
 	if s.Size < size {
-		large := s.Size > collected
-		s = Span{} // it is garbage
-		if large {
-			debug.FreeOSMemory() // or its pages would stay beside those of the new one
-		}
-		s = m.new(Round(size))
+		m.drop(s)
+		return m.newArena(size)
+	}
+	m.arenas = slices.Delete(m.arenas, i, i+1) // which forgets what lies behind the end of the list
+	if part := (size + pages.Huge - 1) / pages.Huge * pages.Huge; s.Size > collected && s.Size >= 2*part {
+		m.arenas = append(m.arenas, Span{unsafe.Add(s.Base, part), s.Size - part})
+		s.Size = part
 	}
 	return s
+}
+
+// newArena allocates an arena. Before a large one, free memory goes back to the system.
+func (m *Pool) newArena(size int) (s Span) {
+	if size > collected {
+		debug.FreeOSMemory() // or the pages of an arena that was dropped would stay
+		s, m.fresh = New(size), 0
+	} else {
+		s = m.new(size)
+	}
+	m.whole = append(m.whole, s)
+	return s
+}
+
+// drop lets go of an arena that a larger one replaces: of a large one with all large ones that no run uses.
+func (m *Pool) drop(s Span) {
+	replaced := func(x Span) bool { return x == s || x.Size > collected && s.Size > collected }
+	var gone []Span
+	m.arenas = slices.DeleteFunc(m.arenas, func(x Span) bool {
+		if !replaced(x) || !slices.Contains(m.whole, x) {
+			return false // a run may use another part of it
+		}
+		gone = append(gone, x)
+		return true
+	})
+	m.whole = slices.DeleteFunc(m.whole, func(x Span) bool { return slices.Contains(gone, x) })
 }
 
 // fitting returns the index of the smallest arena of at least a size, of the largest if there is none, and -1 if there
@@ -153,12 +182,35 @@ func (m *Pool) fitting(size int) int {
 	return best
 }
 
-// Keep takes an arena back.
+// Keep takes an arena back, and joins the parts of one that no run uses any more.
 func (m *Pool) Keep(s Span) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	of := m.of(s)
+	m.arenas = slices.DeleteFunc(m.arenas, func(part Span) bool {
+		switch {
+		case m.of(part) != of: // two arenas may have no gap, but the collector keeps each alive through its own address
+		case part.end() == uintptr(s.Base):
+			s = Span{part.Base, part.Size + s.Size}
+			return true
+		case s.end() == uintptr(part.Base):
+			s.Size += part.Size
+			return true
+		}
+		return false
+	})
 	m.arenas = append(m.arenas, s)
 }
+
+// of is the index of the arena that a part is of.
+func (m *Pool) of(part Span) int {
+	return slices.IndexFunc(m.whole, func(s Span) bool {
+		return uintptr(s.Base) <= uintptr(part.Base) && uintptr(part.Base) < s.end()
+	})
+}
+
+// end is the address behind a span.
+func (s Span) end() uintptr { return uintptr(s.Base) + uintptr(s.Size) }
 
 // Held is what is kept for the next calls and in no use now, in bytes.
 func (m *Pool) Held() int {
