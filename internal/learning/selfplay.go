@@ -73,7 +73,7 @@ func (a *selfPlay) Measure(ctx context.Context, m *art.Model) (map[string]float6
 
 // opponent is a past self: the first one three times out of four, or else any of those that are kept.
 func (a *selfPlay) opponent(random *rand.Rand) *art.Pin {
-	if random.IntN(4) > 0 {
+	if random.Float64() < 0.75 {
 		return a.past[0]
 	}
 	return a.past[random.IntN(len(a.past))]

@@ -167,7 +167,7 @@ func (m *Pool) fitting(size int) int {
 	best := -1
 	for i, s := range m.arenas {
 		switch {
-		case s.Size > max(collected, wide*size) || size > max(collected, wide*s.Size):
+		case m.whole[m.of(s)].Size > max(collected, wide*size) || size > max(collected, wide*s.Size):
 			// for runs of another size
 		case best < 0:
 			best = i

@@ -67,7 +67,13 @@ func TestArena_Parts(t *testing.T) {
 		m.Keep(parts[i])
 	}
 	require.Equal(t, []Span{large}, m.arenas)
+
+	part := m.Arena(much / 2)
+	little := m.Arena(much / (2 * wide))
+	require.Equal(t, much/2, m.Held(), "nothing little lies in what a large run may need as a whole")
+	m.Keep(part)
 	require.Equal(t, large, m.Arena(much))
+	m.Keep(little)
 }
 
 // TestArena_Replaced: a new large arena replaces all that no run uses, and none of which a run has a part.
