@@ -70,27 +70,20 @@ func (r *deviceState) state(s *State) (*State, error) {
 }
 
 // apply makes one update of r, whose tensors it donates to the graph, so that they are written in place. It returns the
-// gradient's norm, and false when that is not finite: the values are then unchanged. After an error r can only be
-// freed.
+// gradient's norm, and false when that is not finite: the values are then unchanged. After an error r has no tensors.
 func (t *Trainer) apply(
 	r *deviceState, grads gradients, cfg grpo.AdamW, rate float64,
 ) (norm float64, ok bool, err error) {
 	n := len(r.params)
-	exec, err := t.updateGraph(cfg, n)
-	if err != nil {
-		return 0, false, err
-	}
 	all := r.all()
 	r.params, r.m, r.v = nil, nil, nil
-	in, err := t.donate(all)
+	in, err := graphx.Donate(t.opts.Device, all)
 	if err != nil {
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}
-	for _, x := range grads {
-		in = append(in, x)
-	}
-	in = append(in, tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars))
-	out, err := exec.Call(in...)
+	scalars := tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars)
+	defer finalize([]*tensors.Tensor{scalars})
+	out, err := t.updates.Call(cfg, updateGraph(cfg, n), append(appendInputs(in, grads), scalars))
 	if err != nil {
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}

@@ -18,7 +18,8 @@ type work struct {
 	name   string // for errors
 	pieces []piece
 	graph  func(i int) graphFunction
-	inputs func(at, i int) []any // on the device of a number
+	shared [][]any           // inputs that all have, for each device
+	inputs func(i int) []any // those of one, which the caller frees
 }
 
 // each computes work and calls f with the results of each micro-batch, on as many goroutines for each device as there
@@ -29,7 +30,9 @@ func (t *Trainer) each(ctx context.Context, w work, f func(at, i int, out []*ten
 		return err
 	}
 	run := t.paced(ctx, func(at, i int) error {
-		out, err := t.call(at, w.graph(i), w.pieces[i].Layout, w.inputs(at, i))
+		own := w.inputs(i)
+		out, err := t.call(at, w.graph(i), w.pieces[i].Layout, slices.Concat(w.shared[at], own))
+		finalizeInputs(own)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
@@ -65,7 +68,7 @@ func (t *Trainer) compileAhead(ctx context.Context, w work) error {
 	return inParallel(ctx, 0, len(first)*len(places), runtime.GOMAXPROCS(0), func(_, n int) error {
 		at, i := n%len(places), first[n/len(places)]
 		f := w.graph(i)
-		err := places[at].programs.Compile(t.key(f, w.pieces[i].Layout), f.build, w.inputs(at, i))
+		err := places[at].programs.Compile(t.key(f, w.pieces[i].Layout), f.build, slices.Concat(w.shared[at], w.inputs(i)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}

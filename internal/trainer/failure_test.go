@@ -142,6 +142,38 @@ func TestTrain_DeviceFails(t *testing.T) {
 	}
 }
 
+// TestTrain_FailureFrees: whichever run of a graph fails, what the device holds for the training is freed: the garbage
+// collector knows nothing of the memory of a GPU.
+func TestTrain_FailureFrees(t *testing.T) {
+	broken := errors.New("broken")
+	var calls, fails, bytes atomic.Int64
+	device := graphtest.Hooked(t, graphtest.Hooks{Bytes: &bytes, Run: func() error {
+		if calls.Add(1) == fails.Load() {
+			return broken
+		}
+		return nil
+	}})
+	tr, s := trainerOn(t, device)
+	tr.sizes.Workers = 1
+	run := plainRun()
+	run.MiniBatches, run.MicroBatch = 2, 1
+	batch := randomBatch(rand.New(rand.NewPCG(seed, 34)), 4, 64, 30)
+	train := func(call int64) error {
+		calls.Store(0)
+		fails.Store(call)
+		_, _, err := tr.Train(context.Background(), s, batch, run)
+		return err
+	}
+	require.NoError(t, train(0))
+	n, held := calls.Load(), bytes.Load()
+	require.NoError(t, train(0))
+	require.Equal(t, held, bytes.Load())
+	for call := int64(1); call <= n; call++ {
+		require.ErrorIs(t, train(call), broken)
+		require.Equal(t, held, bytes.Load(), "call %d of %d", call, n)
+	}
+}
+
 // trainerOn returns a trainer of a small adapter on a device, and a state.
 func trainerOn(t testing.TB, device compute.Backend) (*Trainer, *State) {
 	t.Helper()

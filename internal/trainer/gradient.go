@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -59,9 +58,7 @@ func (t *Trainer) pass(
 	}}
 	w := work{name: "gradient", pieces: pieces, graph: func(i int) graphFunction {
 		return t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
-	}, inputs: func(at, i int) []any {
-		return slices.Concat(shared[at], pieces[i].Tensors(call.denominator))
-	}}
+	}, shared: shared, inputs: func(i int) []any { return pieces[i].Tensors(call.denominator) }}
 	err = t.each(ctx, w, func(at, i int, out []*tensors.Tensor) error {
 		grads, err := t.home(at, out[:n])
 		if err != nil {
@@ -181,35 +178,25 @@ func forwardInput(in grpo.LogprobInputs) model.Input {
 	return input
 }
 
-// mostOptimizers is the number of configurations of AdamW for which compiled graphs are kept.
-const mostOptimizers = 16
-
-// updateGraph returns the graph of an update of n tensors: parameters, first and second moments, norm.
-func (t *Trainer) updateGraph(cfg grpo.AdamW, n int) (*Exec, error) {
-	if e := t.updates[cfg]; e != nil {
-		return e, nil
-	}
-	if len(t.updates) >= mostOptimizers {
-		for key, e := range t.updates {
-			e.Finalize()
-			delete(t.updates, key)
-		}
-	}
-	e, err := NewExec(t.opts.Device, func(in []*Node) []*Node {
+// updateGraph returns what builds an update of n tensors: parameters, first and second moments, norm.
+func updateGraph(cfg grpo.AdamW, n int) func(in []*Node) []*Node {
+	return func(in []*Node) []*Node {
 		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}
 		next, norm := cfg.Step(state, in[3*n:4*n], in[4*n])
 		return append(next.Nodes(), norm)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	t.updates[cfg] = e
-	return e, nil
 }
 
 func finalize(list []*tensors.Tensor) {
 	for _, x := range list {
 		_ = x.FinalizeAll() // where the device fails, the error of the call or of a read is the one to report
+	}
+}
+
+// finalizeInputs frees the tensors of inputs that are not donated.
+func finalizeInputs(in []any) {
+	for _, x := range in {
+		_ = x.(*tensors.Tensor).FinalizeAll()
 	}
 }
 

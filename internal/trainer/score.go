@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"slices"
 
 	"github.com/gomlx/gomlx/core/tensors"
 
@@ -23,7 +22,7 @@ func (t *Trainer) score(
 	results := make([]*tensors.Tensor, len(micro))
 	w := work{
 		name: "logprobs", pieces: micro, graph: func(int) graphFunction { return f },
-		inputs: func(at, i int) []any { return slices.Concat(shared[at], micro[i].LogprobTensors()) },
+		shared: shared, inputs: func(i int) []any { return micro[i].LogprobTensors() },
 	}
 	err = t.each(ctx, w, func(_, i int, out []*tensors.Tensor) error {
 		results[i] = out[0]

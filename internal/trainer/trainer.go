@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
@@ -65,11 +64,12 @@ type Trainer struct {
 	sizes    Sizes
 	room     float64          // bytes for micro-batches where layers are computed again for want of memory; else 0
 	programs *graphx.Programs // of micro-batches
-	updates  map[grpo.AdamW]*graph.Exec
-	adder    *graph.Exec // of gradients; made when it is first needed
-	norm     *graph.Exec // of gradients; made when it is first needed
-	norms    *lora.Norms // made when they are first needed
+	updates  *graphx.Programs // of updates, by their AdamW, and of sums and norms of gradients
+	norms    *lora.Norms      // made when they are first needed
 }
+
+// mostUpdateBytes is enough for the programs of some configurations of AdamW.
+const mostUpdateBytes = 64 << 20
 
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
@@ -81,7 +81,7 @@ func New(target Target, opts Options) *Trainer {
 	}
 	return &Trainer{
 		opts: opts, target: target, sizes: opts.sizes(target.config), programs: opts.Programs,
-		updates: map[grpo.AdamW]*graph.Exec{},
+		updates: graphx.NewPrograms(opts.Device, mostUpdateBytes),
 	}
 }
 

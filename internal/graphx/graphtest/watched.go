@@ -29,6 +29,8 @@ type Hooks struct {
 	Finalize func() error // of a buffer
 
 	Ran func() // called after the run of a graph
+
+	Bytes *atomic.Int64 // what buffers take that are neither finalized nor donated
 }
 
 // Hooked returns the CPU device with hooks.
@@ -67,6 +69,27 @@ func (d *watchedDevice) OpenedAs() string {
 type watchedBuffer struct {
 	compute.Buffer
 	device *watchedDevice
+	bytes  atomic.Int64 // 0 when they are not counted any more
+}
+
+// watch counts the bytes of a buffer, which may be nil after an error.
+func (d *watchedDevice) watch(buffer compute.Buffer) compute.Buffer {
+	b := &watchedBuffer{Buffer: buffer, device: d}
+	if d.hooks.Bytes == nil || buffer == nil {
+		return b
+	}
+	if shape, err := buffer.Shape(); err == nil {
+		b.bytes.Store(int64(shape.ByteSize()))
+		d.hooks.Bytes.Add(b.bytes.Load())
+	}
+	return b
+}
+
+// gone no longer counts the bytes.
+func (b *watchedBuffer) gone() {
+	if b.device.hooks.Bytes != nil {
+		b.device.hooks.Bytes.Add(-b.bytes.Swap(0))
+	}
 }
 
 func (b *watchedBuffer) Backend() compute.Backend { return b.device }
@@ -89,17 +112,18 @@ func (b *watchedBuffer) Finalize() error {
 	if err := call(b.device.hooks.Finalize); err != nil {
 		return err
 	}
+	b.gone()
 	return b.Buffer.Finalize()
 }
 
 func (d *watchedDevice) BufferFromFlatData(at compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
 	buffer, err := d.Backend.BufferFromFlatData(at, flat, shape)
-	return &watchedBuffer{buffer, d}, err
+	return d.watch(buffer), err
 }
 
 func (d *watchedDevice) NewSharedBuffer(at compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
 	buffer, flat, err := d.Backend.NewSharedBuffer(at, shape)
-	return &watchedBuffer{buffer, d}, flat, err
+	return d.watch(buffer), flat, err
 }
 
 func (d *watchedDevice) Builder(name string) compute.Builder {
@@ -148,7 +172,12 @@ func (e *watchedExecutable) Execute(
 		e.device.hooks.Ran()
 	}
 	for i, b := range out {
-		out[i] = &watchedBuffer{b, e.device}
+		out[i] = e.device.watch(b)
+	}
+	for i, given := range donate {
+		if given && err == nil {
+			in[i].(*watchedBuffer).gone()
+		}
 	}
 	return out, err
 }
