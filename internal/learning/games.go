@@ -13,11 +13,10 @@ import (
 // Rewards of a game. A draw is worth nearly a win.
 const won, drawn, lost, illegal = 1.0, 0.8, 0.0, -0.5
 
-// gameConfig is the configuration of both games: the learning rate falls after so many steps.
-func gameConfig(step int, constant float64) *art.TrainConfig {
+// gameConfig is the configuration of both games.
+func gameConfig(rate float64) *art.TrainConfig {
 	return &art.TrainConfig{
-		Loss: art.LossPPO, LearningRate: 1e-3 * min(1, constant/float64(step+1)), Epochs: 3, MiniBatches: 2, MaxGradNorm: 1,
-		WeightDecay: new(0.0),
+		Loss: art.LossPPO, LearningRate: rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 	}
 }
 
@@ -88,10 +87,11 @@ func (ticTacToe) Groups(ctx context.Context, m *art.Model, step int) ([]*art.Tra
 }
 
 // Config implements Agent. Without a bonus for entropy the policy becomes sure of some losing moves, so that all games
-// from such a position are lost and nothing is learned of them.
+// from such a position are lost and nothing is learned of them. The learning rate falls to almost nothing, or else each
+// step, while it corrects some lines, loses others.
 func (ticTacToe) Config(step int) *art.TrainConfig {
-	cfg := gameConfig(step, 30)
-	cfg.EntropyBonus = 0.03
+	cfg := gameConfig(6e-4 * max(0.02, 1-float64(step)/200))
+	cfg.Epochs, cfg.EntropyBonus = 3, 0.03
 	return cfg
 }
 

@@ -57,9 +57,7 @@ func (a *selfPlay) Groups(ctx context.Context, m *art.Model, step int) ([]*art.T
 
 // Config implements Agent.
 func (a *selfPlay) Config(step int) *art.TrainConfig {
-	cfg := gameConfig(step, 50)
-	cfg.LearningRate, cfg.Epochs = cfg.LearningRate/2, 1
-	return cfg
+	return gameConfig(5e-4 * min(1, 50/float64(step+1)))
 }
 
 // Measure implements Agent.
