@@ -140,7 +140,7 @@ func (x *program) compile(
 ) error {
 	x.compiled.Do(func() {
 		x.run, x.err = Compile(device, build, inputs)
-		machine.CollectGarbage() // the graph: up to 100 MB, beside the memory that the run allocates
+		machine.CollectAtOnce() // the graph: up to 160 MB, beside the memory that the run allocates
 	})
 	return x.err
 }

@@ -361,8 +361,11 @@ func TestProgramBytes(t *testing.T) {
 
 // TestPrograms_Garbage: what compiling leaves is collected, though the heap has much else, as weights.
 func TestPrograms_Garbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector touches all memory")
+	}
 	const left = 40 << 20 // by a compilation
-	weights := make([]byte, 1<<30)
+	weights := make([]byte, 4<<30)
 	runtime.GC()
 	bytes := func() int64 {
 		var m runtime.MemStats

@@ -29,6 +29,14 @@ func CollectGarbage() {
 	}
 }
 
+// CollectAtOnce collects garbage if there is more than 64 MiB, whatever is in use. It is for calls that are rare and take
+// longer than that, such as those that compile a graph.
+func CollectAtOnce() {
+	if heapUse().garbage() > leastGarbage {
+		runtime.GC()
+	}
+}
+
 // ReturnMemory is [CollectGarbage], and returns to the system what is free, which the runtime would keep for as much
 // garbage as there is memory in use: a server trains many models, whose states are as many large objects that come and
 // go. It takes seconds where much is free.

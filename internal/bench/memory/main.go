@@ -4,8 +4,8 @@
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
 // It prints the prediction for tensors, to which art inspect adds 134 MB for the process, and the peak resident memory
-// of each phase. The prediction has room for the compiled programs of a long run: -programs compiles as many first. It
-// needs Linux.
+// of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are compiled
+// first; not with -programs=false. It needs Linux.
 package main
 
 import (
@@ -43,7 +43,7 @@ var (
 	micro   = flag.Int("micro", 4096, "tokens of a micro-batch")
 	train   = flag.Bool("train", true, "measure a training step too")
 	again   = flag.Bool("recompute", false, "training computes layers again")
-	fill    = flag.Bool("programs", false, "first use as many shapes as there is room for compiled programs of")
+	fill    = flag.Bool("programs", true, "first compile as many programs as are kept")
 	half    = flag.Bool("bfloat16", false, "matrices in bfloat16")
 )
 
@@ -172,12 +172,11 @@ func step(t *trainer.Trainer, adapter *lora.Adapter, batch []grpo.Sequence) erro
 	return err
 }
 
-// fillPrograms trains on shorter and shorter sequences, whose layouts all differ, until a program was dropped for
-// another one.
+// fillPrograms trains on single sequences, whose layouts all differ, until a program was dropped for another one.
 func fillPrograms(t *trainer.Trainer, kept *graphx.Programs, adapter *lora.Adapter, vocabulary int) error {
-	for n, most := *length-32, 0; n >= 32 && kept.Len() >= most; n -= 32 {
+	for n, most := 16, 0; n <= *length && kept.Len() >= most; n += 16 {
 		most = kept.Len()
-		if err := step(t, adapter, batch(vocabulary, n)); err != nil {
+		if err := step(t, adapter, batch(vocabulary, n)[:1]); err != nil {
 			return err
 		}
 	}
