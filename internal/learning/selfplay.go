@@ -9,8 +9,8 @@ import (
 )
 
 // SelfPlay learns from games of the policy against itself and against its own past: without these self-play runs in
-// circles. The first self, which plays almost at random, is the opponent in three of five games, so that the policy does
-// not forget how to win against weak ones.
+// circles. The first self, which plays almost at random, is the opponent in three of five games, so that the policy
+// does not forget how to win against weak ones.
 func SelfPlay() *Task {
 	return &Task{
 		Name: "self-play", What: "play tic-tac-toe against itself, and against past selves", Steps: 200, Every: 10,

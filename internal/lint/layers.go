@@ -137,7 +137,7 @@ var layers = map[string]layer{
 	"internal/grammar":          {},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
-	"internal/graphx":           {mods: gomlx},
+	"internal/graphx":           {own: []string{"internal/machine"}, mods: gomlx},
 	"internal/graphx/graphtest": {own: []string{"backend/device/cpu", "backend/device/xla", "internal/race"}, mods: gomlx},
 	"internal/jinja":            {light: true},
 	"internal/race":             {light: true},

@@ -29,8 +29,8 @@ func CollectGarbage() {
 	}
 }
 
-// CollectAtOnce collects garbage if there is more than 64 MiB, whatever is in use. It is for calls that are rare and take
-// longer than that, such as those that compile a graph.
+// CollectAtOnce collects garbage if there is more than 64 MiB, whatever is in use. It is for calls that are rare and
+// take longer than that, such as those that compile a graph.
 func CollectAtOnce() {
 	if heapUse().garbage() > leastGarbage {
 		runtime.GC()

@@ -157,9 +157,9 @@ func params(c *model.Config) *model.Params {
 	return p
 }
 
-// sharedLayout is that of a large micro-batch of sequences of a length that share half of it: of as many tokens as it may
-// have, though numbers of rows are rounded. Shorter sequences may fill it. There is none where two sequences have more
-// tokens than that.
+// sharedLayout is that of a large micro-batch of sequences of a length that share half of it: of as many tokens as it
+// may have, though numbers of rows are rounded. Shorter sequences may fill it. There is none where two sequences have
+// more tokens than that.
 func sharedLayout(length int, s Sizes) (l grpo.Layout, ok bool) {
 	half := padLength((length + 1) / 2)
 	rows := s.halves(length, half)

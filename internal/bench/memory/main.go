@@ -4,8 +4,8 @@
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
 // It prints the prediction for tensors, to which art inspect adds 134 MB for the process, and the peak resident memory
-// of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are compiled
-// first; not with -programs=false. It needs Linux.
+// of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
+// compiled first; not with -programs=false. It needs Linux.
 package main
 
 import (
@@ -257,8 +257,8 @@ func fullest() int {
 
 func largestGroup(length int) int { return trainer.Sizes{MicroTokens: *micro}.LargestGroup(length) }
 
-// batch returns the sequences of a length that take the most: as many as fill the micro-batches of all workers, or those
-// that share their first half and fill a micro-batch together. Their tokens are all trained on.
+// batch returns the sequences of a length that take the most: as many as fill the micro-batches of all workers, or
+// those that share their first half and fill a micro-batch together. Their tokens are all trained on.
 func batch(vocabulary, length int) []grpo.Sequence {
 	rows, half := *workers*max(1, *micro/length), length/2
 	group := largestGroup(length)
