@@ -79,7 +79,7 @@ func (d *watchedDevice) watch(buffer compute.Buffer) compute.Buffer {
 		return b
 	}
 	if shape, err := buffer.Shape(); err == nil {
-		b.bytes.Store(int64(shape.ByteSize()))
+		b.bytes.Store(shape.ByteSize())
 		d.hooks.Bytes.Add(b.bytes.Load())
 	}
 	return b
