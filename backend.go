@@ -10,7 +10,7 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [GroupChecker], [RateChooser], and [Trainer] and
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser], and [Trainer] and
 //     [WeightsKeeper] for loops of one's own;
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
@@ -116,6 +116,13 @@ type GroupChecker interface {
 	// CheckGroup says why a group has no advantages under a configuration with its defaults: it is "" where Train would
 	// compute some, and otherwise the reason that [TrainResult].Skipped would have for the group.
 	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) SkipReason
+}
+
+// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Model.Train] and [Pipeline] ask it.
+type TrainChecker interface {
+	// CheckTrain returns the error of Train for a configuration with its defaults: [ErrUnsupported] for what the backend
+	// does not have, [ErrInvalid] for options that do nothing together.
+	CheckTrain(cfg *TrainConfig) error
 }
 
 // RateChooser is a [Backend] that knows a learning rate for each model. Others get those of WithDefaults.

@@ -331,6 +331,36 @@ func (checker) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.Skip
 	return ""
 }
 
+// CheckTrain refuses a bonus for entropy.
+func (checker) CheckTrain(cfg *art.TrainConfig) error {
+	if cfg.EntropyBonus != 0 {
+		return art.ErrUnsupported
+	}
+	return nil
+}
+
+// What the backend's Train would refuse is refused before the first rollout.
+func TestPipeline_TrainChecker(t *testing.T) {
+	x := newTrainee(t, nil)
+	x.Model = art.NewModel("checked", nil)
+	if err := x.Register(t.Context(), checker{x.fake}); err != nil {
+		t.Fatal(err)
+	}
+	rollout := func(context.Context, int) (*art.Trajectory, error) {
+		t.Error("a rollout")
+		return nil, nil
+	}
+	_, err := art.Pipeline(t.Context(), x.Model, numbers(4), rollout,
+		&art.PipelineOptions{Train: &art.TrainConfig{EntropyBonus: 0.1}})
+	if !errors.Is(err, art.ErrUnsupported) {
+		t.Error(err)
+	}
+	groups := []*art.TrajectoryGroup{{}}
+	if _, err := x.Train(t.Context(), groups, &art.TrainConfig{EntropyBonus: 0.1}); !errors.Is(err, art.ErrUnsupported) {
+		t.Error(err)
+	}
+}
+
 // Where the backend says what a training would skip, that is dropped and nothing else, with the backend's reason.
 func TestPipeline_GroupChecker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,7 +58,13 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 	if p, ok := b.(LossProvider); ok {
 		own = p.Losses()
 	}
-	return cfg.Validate(own...)
+	if err := cfg.Validate(own...); err != nil {
+		return err
+	}
+	if c, ok := b.(TrainChecker); ok {
+		return c.CheckTrain(cfg.WithDefaults())
+	}
+	return nil
 }
 
 // TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg

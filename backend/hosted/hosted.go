@@ -119,10 +119,11 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend     = (*Backend)(nil)
-	_ art.Logger      = (*Backend)(nil)
-	_ art.StateKeeper = (*Backend)(nil)
-	_ art.HTTPServer  = (*Backend)(nil)
+	_ art.Backend      = (*Backend)(nil)
+	_ art.Logger       = (*Backend)(nil)
+	_ art.StateKeeper  = (*Backend)(nil)
+	_ art.HTTPServer   = (*Backend)(nil)
+	_ art.TrainChecker = (*Backend)(nil)
 )
 
 // New makes a backend out of a service. connect is called once, with the connection that opts describe; opts may be
@@ -165,6 +166,15 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
+// CheckTrain returns [art.ErrUnsupported].
+func (b *Backend) CheckTrain(*art.TrainConfig) error { return errTrain }
+
+// errTrain is the error of each training.
+var errTrain = &art.Error{
+	Op: "train", Err: art.ErrUnsupported,
+	Hint: "a model behind an API answers and cannot be trained; train one of backend/local on what it recorded",
+}
+
 // Train returns [art.ErrUnsupported].
 func (b *Backend) Train(
 	ctx context.Context, m *art.Model, _ []*art.TrajectoryGroup, _ *art.TrainConfig,
@@ -175,10 +185,7 @@ func (b *Backend) Train(
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return nil, &art.Error{
-		Op: "train", Err: art.ErrUnsupported,
-		Hint: "a model behind an API answers and cannot be trained; train one of backend/local on what it recorded",
-	}
+	return nil, errTrain
 }
 
 func (b *Backend) errClosed(op string) error { return &art.Error{Op: op, Err: art.ErrClosed} }

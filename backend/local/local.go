@@ -146,6 +146,7 @@ var (
 	_ art.Sampler            = (*Backend)(nil)
 	_ art.StepPinner         = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
+	_ art.TrainChecker       = (*Backend)(nil)
 	_ art.GroupChecker       = (*Backend)(nil)
 	_ art.Trainer            = (*Backend)(nil)
 	_ art.WeightsKeeper      = (*Backend)(nil)

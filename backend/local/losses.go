@@ -80,9 +80,9 @@ func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
 	return penalty
 }
 
-// checkReference refuses a reference that neither a penalty nor the loss uses.
-func checkReference(cfg *art.TrainConfig, loss grpo.Loss) error {
-	if cfg.KL.Coef != 0 || cfg.KL == (art.KL{}) || loss.Spec().Reference {
+// CheckTrain refuses a reference that neither a penalty nor the loss uses.
+func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
+	if cfg.KL.Coef != 0 || cfg.KL == (art.KL{}) || b.lossOf(cfg).Spec().Reference {
 		return nil
 	}
 	err := fmt.Errorf("%w: KL has options and no coefficient, and loss %q uses no reference", art.ErrInvalid, cfg.Loss)

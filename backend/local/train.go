@@ -26,8 +26,7 @@ func (b *Backend) Train(
 	if len(groups) == 0 {
 		return nil, &art.Error{Op: "train", Err: art.ErrNoGroups, Hint: "gather at least one group of two trajectories"}
 	}
-	loss := b.lossOf(cfg)
-	if err := checkReference(cfg, loss); err != nil {
+	if err := b.CheckTrain(cfg); err != nil {
 		return nil, err
 	}
 	e, err := b.beginStep("train", m)
@@ -53,7 +52,7 @@ func (b *Backend) Train(
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
 		u := policyUpdate{
-			cfg: cfg, loss: loss, batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
+			cfg: cfg, loss: b.lossOf(cfg), batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
 			progress: bar.update(cfg.Progress),
 		}
 		next, report, err := u.run(ctx, e, e.learner(b), metrics)

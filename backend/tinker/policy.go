@@ -86,6 +86,12 @@ func (b *Backend) Train(
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: set.Skipped, Advantages: set.Advantages}, nil
 }
 
+// CheckTrain returns an [art.ErrUnsupported] for what a service cannot compute.
+func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
+	_, err := b.policyLoss(cfg)
+	return err
+}
+
 // policyLoss translates the loss of a configuration, or says what a service cannot compute.
 func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
 	loss, known := policyLosses[cfg.Loss]

@@ -82,6 +82,7 @@ var (
 	_ art.Backend      = (*Backend)(nil)
 	_ art.SFTTrainer   = (*Backend)(nil)
 	_ art.GroupChecker = (*Backend)(nil)
+	_ art.TrainChecker = (*Backend)(nil)
 	_ art.DPOTrainer   = (*Backend)(nil)
 	_ art.Trainer      = (*Backend)(nil)
 	_ art.Sampler      = (*Backend)(nil)

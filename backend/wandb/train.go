@@ -32,10 +32,9 @@ func (b *Backend) Train(
 	if len(groups) == 0 {
 		return nil, &art.Error{Op: op, Err: art.ErrNoGroups, Hint: "gather groups first"}
 	}
-	config, err := wandbwire.NewRLTrain(cfg)
+	config, err := trainOptions(cfg)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", art.ErrUnsupported, err)
-		return nil, &art.Error{Op: op, Err: err, Hint: "leave it out of TrainConfig"}
+		return nil, err
 	}
 	encoded, err := wandbwire.Encode(sendable(groups))
 	if err != nil {
@@ -51,6 +50,22 @@ func (b *Backend) Train(
 		result.Skipped, result.Advantages = set.Skipped, set.Advantages
 	}
 	return result, err
+}
+
+// CheckTrain returns an [art.ErrUnsupported] for options that the service does not have.
+func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
+	_, err := trainOptions(cfg)
+	return err
+}
+
+// trainOptions translates a configuration.
+func trainOptions(cfg *art.TrainConfig) (*wandbwire.RLTrain, error) {
+	config, err := wandbwire.NewRLTrain(cfg)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", art.ErrUnsupported, err)
+		return nil, &art.Error{Op: "train", Err: err, Hint: "leave it out of TrainConfig"}
+	}
+	return config, nil
 }
 
 // sendable leaves out the trajectories that cannot be trained on, or sent.

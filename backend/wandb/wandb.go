@@ -77,6 +77,7 @@ type Backend struct {
 var (
 	_ art.Backend          = (*Backend)(nil)
 	_ art.SFTTrainer       = (*Backend)(nil)
+	_ art.TrainChecker     = (*Backend)(nil)
 	_ art.Logger           = (*Backend)(nil)
 	_ art.CheckpointKeeper = (*Backend)(nil)
 	_ art.StepPinner       = (*Backend)(nil)

@@ -5,7 +5,8 @@
 //
 // It prints the prediction for tensors, to which art inspect adds 134 MB for the process, and the peak resident memory
 // of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
-// compiled first; not with -programs=false. It needs Linux.
+// compiled first: by training on single sequences, with -full on full micro-batches, as a long run does, which takes
+// minutes, and with -programs=false not at all. It needs Linux.
 package main
 
 import (
@@ -44,6 +45,7 @@ var (
 	train   = flag.Bool("train", true, "measure a training step too")
 	again   = flag.Bool("recompute", false, "training computes layers again")
 	fill    = flag.Bool("programs", true, "first compile as many programs as are kept")
+	full    = flag.Bool("full", false, "compile them in training steps of full micro-batches")
 	half    = flag.Bool("bfloat16", false, "matrices in bfloat16")
 )
 
@@ -172,11 +174,15 @@ func step(t *trainer.Trainer, adapter *lora.Adapter, batch []grpo.Sequence) erro
 	return err
 }
 
-// fillPrograms trains on single sequences, whose layouts all differ, until a program was dropped for another one.
+// fillPrograms trains on sequences whose layouts all differ, until a program was dropped for another one.
 func fillPrograms(t *trainer.Trainer, kept *graphx.Programs, adapter *lora.Adapter, vocabulary int) error {
-	for n, most := 16, 0; n <= *length && kept.Len() >= most; n += 16 {
+	for n, most := 32, 0; n < *length && kept.Len() >= most; n += 32 {
 		most = kept.Len()
-		if err := step(t, adapter, batch(vocabulary, n)[:1]); err != nil {
+		sequences := batch(vocabulary, n)[:1]
+		if *full {
+			sequences = batch(vocabulary, *length-n)
+		}
+		if err := step(t, adapter, sequences); err != nil {
 			return err
 		}
 	}
