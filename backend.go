@@ -10,8 +10,8 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser], and [Trainer] and
-//     [WeightsKeeper] for loops of one's own;
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser], and for loops
+//     of one's own [Trainer] and [WeightsKeeper];
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //
@@ -118,7 +118,7 @@ type GroupChecker interface {
 	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) SkipReason
 }
 
-// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Model.Train] and [Pipeline] ask it.
+// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Pipeline] asks it.
 type TrainChecker interface {
 	// CheckTrain returns the error of Train for a configuration with its defaults: [ErrUnsupported] for what the backend
 	// does not have, [ErrInvalid] for options that do nothing together.
