@@ -16,9 +16,9 @@ const (
 	// leastGarbage is what is not worth collecting.
 	leastGarbage = 64 << 20
 	// mostFree is the part of the memory in use that may be free and not returned to the system.
-	mostFree = 0.25
+	mostFree = 0.05
 	// leastFree is what is not worth returning to the system, which provides it again page by page.
-	leastFree = 512 << 20
+	leastFree = 128 << 20
 )
 
 // CollectGarbage collects garbage if there is more than a twentieth of the memory in use, and at least 64 MiB. It takes
@@ -39,7 +39,7 @@ func CollectAtOnce() {
 
 // ReturnMemory is [CollectGarbage], and returns to the system what is free, which the runtime would keep for as much
 // garbage as there is memory in use: a server trains many models, whose states are as many large objects that come and
-// go. It takes seconds where much is free.
+// go. It takes seconds where many gigabytes are free.
 func ReturnMemory() {
 	if u := heapUse(); u.free > max(leastFree, mostFree*u.live) {
 		debug.FreeOSMemory()

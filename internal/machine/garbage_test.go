@@ -36,3 +36,24 @@ func TestCollectGarbage(t *testing.T) {
 	_ = garbage
 	runtime.KeepAlive(cache)
 }
+
+// TestReturnMemory: what was used and is not any more goes back to the system.
+func TestReturnMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector touches all memory")
+	}
+	once := make([]byte, 3*leastFree)
+	for i := 0; i < len(once); i += 4096 {
+		once[i] = 1
+	}
+	runtime.KeepAlive(once)
+	once = nil
+	runtime.GC()
+	if free := heapUse().free; free < 2*leastFree { // otherwise the test shows nothing
+		t.Skipf("the runtime has returned it by itself: %.0f bytes are free", free)
+	}
+	ReturnMemory()
+	if free := heapUse().free; free > leastFree {
+		t.Errorf("%.0f bytes are free", free)
+	}
+}
