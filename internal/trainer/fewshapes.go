@@ -29,8 +29,8 @@ func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out 
 
 // FewLayouts are the layouts of all micro-batches that a training with [Options].FewShapes has of sequences of up to
 // length tokens that share nothing. MicroTokens of zero are those of [Options]; fewer have no other layouts. Those of
-// sequences that share what they begin with are not among them: their numbers of rows, lengths and trained tokens are
-// powers of two, of which many may occur, and few do.
+// sequences that share what they begin with are not among them: see [padding], by which many may occur, and some thirty
+// do in twenty steps of eight groups of eight.
 func FewLayouts(c *model.Config, s Sizes, length int) (list []grpo.Layout) {
 	s.MicroTokens = cmp.Or(s.MicroTokens, microTokens(c))
 	for n := powerLength(0); n <= powerLength(length); n *= 2 {
@@ -61,10 +61,14 @@ func powerRows(n, limit int) int {
 	return rows
 }
 
-// powerOfTwo is the power of two that n rows are rounded up to; no rows are none.
-func powerOfTwo(n int) int {
+// fewRows is what n rows are rounded up to: a power of two or half way between two of them; no rows are none.
+func fewRows(n int) int {
 	if n == 0 {
 		return 0
 	}
-	return 1 << bits.Len(uint(n-1))
+	rows := 1 << bits.Len(uint(n-1))
+	if between := rows / 4 * 3; n <= between {
+		return between
+	}
+	return rows
 }

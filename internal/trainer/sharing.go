@@ -65,16 +65,17 @@ func clustered(part []grpo.Sequence) (clusters [][]int, rest []int) {
 // padding rounds sizes of micro-batches with shared tokens up, so that few layouts occur.
 type padding struct {
 	rows, length, keys func(int) int
-	// rectangles is how many branches may have: one, or one for short and one for long ones.
-	rectangles int
+	// sameKeys gives both rectangles of branches the keys of the one that needs more.
+	sameKeys bool
 }
 
-// padding is that of the options. Where FewShapes are asked for, sizes are powers of two.
+// padding is that of the options. Where FewShapes are asked for, lengths are powers of two, and numbers of rows are too
+// or half way between: with powers alone a fifth more tokens are computed, and about as many layouts occur.
 func (t *Trainer) padding() padding {
 	if t.opts.FewShapes {
-		return padding{powerOfTwo, powerLength, powerLength, 1}
+		return padding{fewRows, powerLength, powerLength, true}
 	}
-	return padding{padRows, padLength, padKeys, grpo.MaxBranches}
+	return padding{padRows, padLength, padKeys, false}
 }
 
 // planShared cuts clusters into parts that fit into a micro-batch. Those that padding makes no cheaper than their
@@ -182,7 +183,12 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 			r.Rectangle = 2
 		}
 	}
-	a.Branches = [grpo.MaxBranches]grpo.Branches{pad.rectangle(own[:at]), pad.rectangle(own[at:])}
+	short, long := pad.rectangle(own[:at]), pad.rectangle(own[at:])
+	if pad.sameKeys && long.Rows > 0 {
+		short.Keys = max(short.Keys, long.Keys)
+		long.Keys = short.Keys
+	}
+	a.Branches = [grpo.MaxBranches]grpo.Branches{short, long}
 	a.Trained = padTrained(credit.NumTrained(pick(part, a.sequences)), a.Tokens())
 	return a
 }
@@ -227,9 +233,6 @@ func leaves(part []grpo.Sequence, c []int) (at []int) {
 // cut returns where to cut rows that are sorted by length, so that both parts have the least padding: after a multiple
 // of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
 func (p padding) cut(sorted []*grpo.Row) int {
-	if p.rectangles == 1 {
-		return len(sorted)
-	}
 	tokens := func(rows []*grpo.Row) int {
 		b := p.rectangle(rows)
 		return b.Rows * b.Length

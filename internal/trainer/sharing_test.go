@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -98,8 +99,46 @@ func TestShared_FewShapes(t *testing.T) {
 	}
 	part := float64(computed[false]) / float64(computed[true])
 	t.Logf("%d layouts, %.2f of the tokens", len(seen), part)
-	require.LessOrEqual(t, len(seen), 40)
-	require.Less(t, part, 0.8)
+	require.LessOrEqual(t, len(seen), 20)
+	require.Less(t, part, 0.6)
+}
+
+// TestShared_FewShapesOfGroups counts the graphs of 20 steps of 8 groups of 8, whose prompts and replies vary as much
+// as those of agents do, and the tokens that are computed for each that has to be.
+func TestShared_FewShapesOfGroups(t *testing.T) {
+	for _, c := range []struct {
+		micro, layouts int
+		tokens         float64
+	}{{4096, 40, 2.2}, {16384, 40, 2.6}} {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		around := func(n, spread float64) int { return 1 + int(n*math.Exp(spread*rng.NormFloat64())) }
+		tr := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, MicroTokens: c.micro})
+		seen, computed, needed := map[grpo.Layout]bool{}, 0, 0
+		for range 20 {
+			var batch []grpo.Sequence
+			for range 8 {
+				prompt := around(300, 0.4)
+				answers := group(rng, 8, prompt, 1000, 1000)
+				needed += prompt
+				for _, s := range answers {
+					own := min(around(100, 0.6), 1000)
+					needed += own
+					s.IDs, s.Logprobs, s.Trained = s.IDs[:prompt+own], s.Logprobs[:prompt+own], s.Trained[:prompt+own]
+					batch = append(batch, s)
+				}
+			}
+			micro, err := tr.microBatches(batch, 0)
+			require.NoError(t, err)
+			for _, m := range micro {
+				seen[m.Layout] = true
+				computed += m.Layout.Tokens()
+			}
+		}
+		part := float64(computed) / float64(needed)
+		t.Logf("%d tokens a micro-batch: %d layouts, %.2f tokens computed for each", c.micro, len(seen), part)
+		require.LessOrEqual(t, len(seen), c.layouts)
+		require.Less(t, part, c.tokens)
+	}
 }
 
 // TestShared_LongPrompt: a prompt that is longer than micro-batches usually are is shared as long as the whole has at
