@@ -10,8 +10,8 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser], and for loops
-//     of one's own [Trainer] and [WeightsKeeper];
+//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser]; for loops of
+//     one's own [Trainer] and [WeightsKeeper];
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
 //   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
 //

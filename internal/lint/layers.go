@@ -115,6 +115,7 @@ var layers = map[string]layer{
 	"backend/device/cpu/internal/...": {own: cpuKernels, mods: []string{
 		"golang.org/x/sys/cpu", "github.com/klauspost/cpuid/v2",
 	}},
+	"backend/device/cpu/internal/memory": {own: append([]string{"internal/machine"}, cpuKernels...)},
 	"backend/device/cpu/internal/ir": {own: append([]string{"backend/device/cpu/internal/memory"}, cpuKernels...),
 		mods: []string{compute}},
 	"backend/device/cpu/internal/compile": {own: cpuPhase, mods: []string{compute}},

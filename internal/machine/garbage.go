@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
+	"time"
 )
 
 // The collector of its own accord waits until there is as much garbage as there is memory in use, and the weights and
@@ -25,7 +27,7 @@ const (
 // some microseconds where there is not, and else some milliseconds.
 func CollectGarbage() {
 	if u := heapUse(); u.garbage() > max(leastGarbage, mostGarbage*u.live) {
-		runtime.GC()
+		Collect()
 	}
 }
 
@@ -33,31 +35,69 @@ func CollectGarbage() {
 // take longer than that, such as those that compile a graph.
 func CollectAtOnce() {
 	if heapUse().garbage() > leastGarbage {
-		runtime.GC()
+		Collect()
 	}
 }
+
+// Collect returns when what is garbage is known. Then allocations reuse it. [runtime.GC] waits for more, that all of it
+// was swept, and lets other goroutines run after each part: beside a training, on two cores, for a second.
+func Collect() {
+	before := collections()
+	go runtime.GC()
+	for collections() == before {
+		time.Sleep(time.Millisecond)
+	}
+	allocatedBefore.Store(read("/gc/heap/allocs:bytes")[0])
+}
+
+// allocatedBefore is what had been allocated, in all, at the end of the last [Collect].
+var allocatedBefore atomic.Uint64
+
+// collections is how many times garbage was collected because it was asked for.
+func collections() uint64 { return read("/gc/cycles/forced:gc-cycles")[0] }
+
+// returning is set while memory is returned.
+var returning atomic.Bool
 
 // ReturnMemory is [CollectGarbage], and returns to the system what is free, which the runtime would keep for as much
 // garbage as there is memory in use: a server trains many models, whose states are as many large objects that come and
-// go. It takes seconds where many gigabytes are free.
+// go. That is done in the background, and takes seconds where many gigabytes are free.
 func ReturnMemory() {
-	if u := heapUse(); u.free > max(leastFree, mostFree*u.live) {
-		debug.FreeOSMemory()
+	if u := heapUse(); u.free <= max(leastFree, mostFree*u.live) {
+		CollectGarbage()
 		return
 	}
-	CollectGarbage()
+	if returning.CompareAndSwap(false, true) {
+		go func() {
+			defer returning.Store(false)
+			debug.FreeOSMemory()
+		}()
+	}
 }
 
-// heap is the use of Go's heap in bytes: live after the last collection, all objects, and free.
-type heap struct{ live, objects, free float64 }
+// heap is the use of Go's heap in bytes: live after the last collection, all objects, free, and allocated since the
+// last [Collect].
+type heap struct{ live, objects, free, allocated float64 }
 
-func (h heap) garbage() float64 { return h.objects - h.live }
+// garbage is at most what may be garbage. Objects include what the last collection found and was not swept yet.
+func (h heap) garbage() float64 { return min(h.objects-h.live, h.allocated) }
 
 func heapUse() heap {
-	used := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/free:bytes"},
+	x := read("/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes",
+		"/gc/heap/allocs:bytes")
+	return heap{float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3] - min(x[3], allocatedBefore.Load()))}
+}
+
+// read returns metrics of the runtime.
+func read(names ...string) []uint64 {
+	list := make([]metrics.Sample, len(names))
+	for i, n := range names {
+		list[i].Name = n
 	}
-	metrics.Read(used)
-	return heap{float64(used[0].Value.Uint64()), float64(used[1].Value.Uint64()), float64(used[2].Value.Uint64())}
+	metrics.Read(list)
+	values := make([]uint64, len(names))
+	for i := range list {
+		values[i] = list[i].Value.Uint64()
+	}
+	return values
 }

@@ -2,13 +2,13 @@
 package memory
 
 import (
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"unsafe"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/pages"
+	"github.com/goart-dev/art/internal/machine"
 )
 
 // alignment of tensors.
@@ -88,7 +88,7 @@ func (m *Pool) reuse(size int) (Span, bool) {
 func (m *Pool) new(size int) Span {
 	if m.fresh += size; m.fresh > collected {
 		m.fresh = 0
-		runtime.GC()
+		machine.Collect()
 	}
 	return New(size)
 }
