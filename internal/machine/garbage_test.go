@@ -43,12 +43,14 @@ func TestReturnMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector touches all memory")
 	}
-	once := make([]byte, 3*leastFree)
-	for i := 0; i < len(once); i += 4096 {
-		once[i] = 1
+	use := func() {
+		once := make([]byte, 3*leastFree)
+		for i := 0; i < len(once); i += 4096 {
+			once[i] = 1
+		}
+		runtime.KeepAlive(once)
 	}
-	runtime.KeepAlive(once)
-	once = nil
+	use()
 	runtime.GC()
 	if free := heapUse().free; free < 2*leastFree { // otherwise the test shows nothing
 		t.Skipf("the runtime has returned it by itself: %.0f bytes are free", free)
