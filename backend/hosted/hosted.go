@@ -166,8 +166,15 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
-// CheckTrain returns [art.ErrUnsupported].
-func (b *Backend) CheckTrain(*art.TrainConfig) error { return errTrain }
+// CheckTrain returns [art.ErrUnsupported], and [art.ErrClosed] after Close.
+func (b *Backend) CheckTrain(*art.TrainConfig) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.closed {
+		return b.errClosed("train")
+	}
+	return errTrain
+}
 
 // errTrain is the error of each training.
 var errTrain = &art.Error{
