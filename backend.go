@@ -118,7 +118,8 @@ type GroupChecker interface {
 	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) SkipReason
 }
 
-// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Pipeline] asks it.
+// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Pipeline] asks it when it begins,
+// and [Model.Train] each time.
 type TrainChecker interface {
 	// CheckTrain returns the error of Train for a configuration with its defaults: [ErrUnsupported] for what the backend
 	// does not have, [ErrInvalid] for options that do nothing together.

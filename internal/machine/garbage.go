@@ -39,8 +39,9 @@ func CollectAtOnce() {
 	}
 }
 
-// Collect returns when what is garbage is known. Then allocations reuse it. [runtime.GC] waits for more, that all of it
-// was swept, and lets other goroutines run after each part: beside a training, on two cores, for a second.
+// Collect collects garbage and returns when marking has ended: from then on allocations reuse what is free.
+// [runtime.GC] also waits until all of it is swept, and yields after each span, which takes up to a second on cores that
+// are busy with a training.
 func Collect() {
 	before := collections()
 	go runtime.GC()

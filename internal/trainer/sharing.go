@@ -70,7 +70,7 @@ type padding struct {
 }
 
 // padding is that of the options. Where FewShapes are asked for, lengths are powers of two, and numbers of rows are too
-// or half way between: with powers alone a fifth more tokens are computed, and about as many layouts occur.
+// or half way between: with powers alone up to a tenth more tokens are computed, and about as many layouts occur.
 func (t *Trainer) padding() padding {
 	if t.opts.FewShapes {
 		return padding{fewRows, powerLength, powerLength, true}

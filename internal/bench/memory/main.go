@@ -176,17 +176,22 @@ func step(t *trainer.Trainer, adapter *lora.Adapter, batch []grpo.Sequence) erro
 
 // fillPrograms trains on sequences whose layouts all differ, until a program was dropped for another one.
 func fillPrograms(t *trainer.Trainer, kept *graphx.Programs, adapter *lora.Adapter, vocabulary int) error {
-	for n, most := 32, 0; n < *length && kept.Len() >= most; n += 32 {
+	for n, most := 16, 0; n <= *length && kept.Len() >= most; n += 16 {
 		most = kept.Len()
-		sequences := batch(vocabulary, n)[:1]
-		if *full {
-			sequences = batch(vocabulary, *length-n)
-		}
-		if err := step(t, adapter, sequences); err != nil {
+		if err := step(t, adapter, filler(vocabulary, n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// filler is one sequence of n tokens, or with -full a batch of sequences of 2n tokens less than the longest: rows above
+// 256 tokens are padded to steps of 32.
+func filler(vocabulary, n int) []grpo.Sequence {
+	if *full {
+		return batch(vocabulary, max(16, *length-2*n))
+	}
+	return batch(vocabulary, n)[:1]
 }
 
 // matrices is the type of the matrices of the model.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -119,7 +120,7 @@ func Measure(ctx context.Context, device compute.Backend, c Config) (*Result, er
 		return nil, err
 	}
 	weights = nil // free before memory is planned
-	machine.ReturnMemory()
+	debug.FreeOSMemory()
 	var layers []lora.LayerShape
 	for _, l := range shape.Linears() {
 		layers = append(layers, lora.LayerShape(l))
