@@ -40,8 +40,8 @@ func CollectAtOnce() {
 }
 
 // Collect collects garbage and returns when marking has ended: from then on allocations reuse what is free.
-// [runtime.GC] also waits until all of it is swept, and yields after each span, which takes up to a second on cores that
-// are busy with a training.
+// [runtime.GC] also waits until all of it is swept, and yields after each span, which takes up to a second on cores
+// that are busy with a training.
 func Collect() {
 	before := collections()
 	go runtime.GC()
