@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -104,6 +105,30 @@ func TestProbe_Short(t *testing.T) {
 	require.Len(t, p.before[0], probeTokens)
 	require.Equal(t, float32(-100), p.before[0][0])
 	require.Equal(t, 1900, batch[1].NumTrained(), "the batch is as it was")
+}
+
+// TestProbe_Rows: no row of its micro-batches is padding, and they have no more sequences than those of the run.
+func TestProbe_Rows(t *testing.T) {
+	s := full(t, testConfig())
+	tr := s.trainer(t, Options{})
+	for _, n := range []int{1, 64, 96, 200} {
+		batch := make([]grpo.Sequence, n)
+		for i := range batch {
+			batch[i] = sequenceOf(100, 10)
+			batch[i].IDs[0] = int32(i) // they have nothing in common
+		}
+		p := newProbe(batch, perToken(batch))
+		for _, most := range []int{0, 1, 3} {
+			micro, err := tr.microBatches(p.sequences, p.limit(most))
+			require.NoError(t, err)
+			rows := 0
+			for _, m := range micro {
+				rows += m.Rows
+				require.LessOrEqual(t, m.Rows, cmp.Or(most, n))
+			}
+			require.Equal(t, len(p.sequences), rows, "%d sequences, at most %d at once", n, most)
+		}
+	}
 }
 
 // TestTrain_Change: it is what the scorer sees, and 0 when nothing moves.

@@ -78,11 +78,20 @@ func trainedOf(s *grpo.Sequence, perToken []float32) (out []float32) {
 	return out
 }
 
+// limit is the most sequences of a micro-batch: no more than there are, so that no row is padding. MicroBatch is that of
+// a run; 0 is no bound.
+func (p *probe) limit(microBatch int) int {
+	if microBatch > 0 {
+		return min(microBatch, len(p.sequences))
+	}
+	return len(p.sequences)
+}
+
 // check reports a model that computes numbers that are not finite after a run, or the same logit for every token of the
 // vocabulary, and measures how far logprobs have moved. Equal logits come of an overflow in a norm, which then divides
 // by infinity.
 func (p *probe) check(ctx context.Context, s *Session, run *Run, report *Report) error {
-	all, err := s.trainer.logprobs(ctx, s.on.params, p.sequences, run.MicroBatch)
+	all, err := s.trainer.logprobs(ctx, s.on.params, p.sequences, p.limit(run.MicroBatch))
 	if err != nil {
 		return err
 	}
