@@ -78,8 +78,8 @@ func trainedOf(s *grpo.Sequence, perToken []float32) (out []float32) {
 	return out
 }
 
-// limit is the most sequences of a micro-batch: no more than there are, so that no row is padding. MicroBatch is that of
-// a run; 0 is no bound.
+// limit is the most sequences of a micro-batch: no more than there are, so that no row is padding. MicroBatch is that
+// of a run; 0 is no bound.
 func (p *probe) limit(microBatch int) int {
 	if microBatch > 0 {
 		return min(microBatch, len(p.sequences))
