@@ -8,9 +8,13 @@ import (
 // Each makes the graph longer. On a device that fuses attention they stay in a large cache. Others take long to
 // compile.
 const (
-	fusedScores, fusedPieces = 1 << 21, 16
+	fusedScores, fusedPieces = 1 << 19, 16
 	otherScores, otherPieces = 1 << 26, 8
 )
+
+// Queries of a piece of a forward pass on a device that fuses attention: so many, if there are no more pieces than
+// that. It does not compute scores that are masked, but their exponentials.
+const forwardQueries, forwardPieces = 128, 8
 
 // KeptScores is how many of n attention scores of a layer are in memory at a time, one query's at least: in a gradient,
 // and on a device that does not fuse attention in any pass.
@@ -59,17 +63,30 @@ func (a *pieces) queries() []span {
 	return spans(n, (n+parts-1)/parts)
 }
 
+// forwardSpans are the spans of rows, and of the queries of a row, of the pieces of a forward pass.
+func (a *pieces) forwardSpans() (rows, queries []span) {
+	if !a.fused {
+		return a.rows(), a.queries()
+	}
+	n := a.q.Shape().Dim(3)
+	size := n
+	if a.part.aligned {
+		size = max(forwardQueries, (n+forwardPieces-1)/forwardPieces)
+	}
+	return []span{{0, a.q.Shape().Dim(0)}}, spans(n, size)
+}
+
 // forward is the forward pass.
 func (a *pieces) forward() *Node {
-	rows, queries := a.rows(), a.queries()
-	if a.fused || len(rows)*len(queries) == 1 {
+	rows, queries := a.forwardSpans()
+	if len(rows)*len(queries) == 1 {
 		return a.part.attendAtOnce(a.q, KV{K: a.k, V: a.v}, a.window, a.limit)
 	}
 	var list []*Node
 	for _, r := range rows {
 		var y []*Node
 		for _, q := range queries {
-			keys := a.part.keysSeen(q, a.k.Shape().Dim(2), a.window)
+			keys := a.forwardKeys(q)
 			kv := KV{K: keys.keysOf(r.batchOf(a.k)), V: keys.keysOf(r.batchOf(a.v))}
 			y = append(y, a.part.within(r, q, keys).attendAtOnce(q.rowsOf(r.batchOf(a.q)), kv, a.window, a.limit))
 		}
@@ -77,6 +94,19 @@ func (a *pieces) forward() *Node {
 	}
 	return Concatenate(list, 0)
 }
+
+// forwardKeys is a span of keys that has all which some queries may see. Where it begins changes the bits of what a
+// device that fuses attention computes, unless whole blocks are left out.
+func (a *pieces) forwardKeys(queries span) span {
+	s := a.part.keysSeen(queries, a.k.Shape().Dim(2), a.window)
+	if a.fused {
+		s.from -= s.from % keyBlock
+	}
+	return s
+}
+
+// keyBlock is how many keys the CPU device adds up at once; it then adds those sums. Blocks of zeros change no bit.
+const keyBlock = 512
 
 // gradient maps the gradient of the output, dy, to those of queries, keys and values.
 func (a *pieces) gradient(dy *Node) []*Node {

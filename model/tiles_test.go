@@ -33,6 +33,8 @@ func TestTiles_LikeAtOnce(t *testing.T) {
 		{"cap and window", 1, 1, 2, 40, 40, 16, 12, 1.5},
 		{"later queries", 2, 2, 2, 21, 60, 16, 0, 0},
 		{"later queries, window", 2, 2, 2, 21, 60, 16, 9, 2},
+		{"pieces of 128", 1, 1, 2, 300, 300, 128, 0, 0},
+		{"pieces of 128, window", 1, 1, 2, 900, 900, 256, 40, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 90))
