@@ -60,33 +60,40 @@ func logSoftmax(x *Node) *Node {
 	})
 }
 
-// silu is x s with s = 1 / (1 + e^-x) (Elfwing et al. 2017). Its gradient is
+// activation builds an elementwise function, and its slope: the number that the gradient is multiplied by.
+type activation func(x *Node) (y, slope *Node)
+
+// silu is x s with s = 1 / (1 + e^-x) (Elfwing et al. 2017). Its slope is
 //
-//	v s (1 + x (1 - s))
-func silu(x *Node) *Node {
-	var s *Node
-	return withGradient(x, func(x *Node) *Node {
-		s = Logistic(x)
-		return Mul(x, s)
-	}, func(v *Node) *Node {
-		return Mul(v, Mul(s, OnePlus(Mul(x, OneMinus(s)))))
-	})
+//	s (1 + x (1 - s))
+func silu(x *Node) (y, slope *Node) {
+	s := Logistic(x)
+	return Mul(x, s), Mul(s, OnePlus(Mul(x, OneMinus(s))))
 }
 
 // geluTanh is x (1 + t) / 2 with t = tanh(u), u = k (x + c x³), k = sqrt(2/pi) and c = 0.044715, an approximation of x
-// Φ(x) (Hendrycks and Gimpel 2016). Its gradient is
+// Φ(x) (Hendrycks and Gimpel 2016). Its slope is
 //
-//	v ((1 + t) + x (1 - t²) k (1 + 3c x²)) / 2
-func geluTanh(x *Node) *Node {
+//	((1 + t) + x (1 - t²) k (1 + 3c x²)) / 2
+func geluTanh(x *Node) (y, slope *Node) {
 	const c = 0.044715
 	k := math.Sqrt(2 / math.Pi)
-	var t *Node
-	return withGradient(x, func(x *Node) *Node {
-		t = Tanh(MulScalar(Mul(x, OnePlus(MulScalar(Mul(x, x), c))), k))
-		return Mul(x, MulScalar(OnePlus(t), 0.5))
-	}, func(v *Node) *Node {
-		slope := MulScalar(OnePlus(MulScalar(Mul(x, x), 3*c)), k)
-		return Mul(v, MulScalar(Add(OnePlus(t), Mul(x, Mul(OneMinus(Mul(t, t)), slope))), 0.5))
+	t := Tanh(MulScalar(Mul(x, OnePlus(MulScalar(Mul(x, x), c))), k))
+	inner := MulScalar(OnePlus(MulScalar(Mul(x, x), 3*c)), k)
+	slope = MulScalar(Add(OnePlus(t), Mul(x, Mul(OneMinus(Mul(t, t)), inner))), 0.5)
+	return Mul(x, MulScalar(OnePlus(t), 0.5)), slope
+}
+
+// gated builds a(gate) * up. Its gradient computes the activation and its slope again, from the gate: a pass
+// keeps one tensor less for it.
+func gated(a activation, gate, up *Node) *Node {
+	return withGradients([]*Node{gate, up}, func() *Node {
+		y, _ := a(gate)
+		return Mul(y, up)
+	}, func(v *Node) []*Node {
+		y, slope := a(SchedulingBarrier(gate, v)) // not before its turn
+		ofUp := Mul(y, v)
+		return []*Node{Mul(Mul(v, up), slope), ofUp}
 	})
 }
 

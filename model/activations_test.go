@@ -55,20 +55,42 @@ func plainSoftmax(x []float64) []float64 {
 	return y
 }
 
-func plainSilu(x []float64) []float64 {
-	y := make([]float64, len(x))
-	for i, v := range x {
-		y[i] = v / (1 + math.Exp(-v))
+// each is a function of each element.
+func each(f func(x float64) float64) func(x []float64) []float64 {
+	return func(x []float64) []float64 {
+		y := make([]float64, len(x))
+		for i, v := range x {
+			y[i] = f(v)
+		}
+		return y
 	}
-	return y
 }
 
-// activations are the functions of activations.go and the same in plain Go.
-var activations = []struct {
+func plainSilu(x float64) float64 { return x / (1 + math.Exp(-x)) }
+
+func plainGelu(x float64) float64 {
+	return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+// gatedBy is the function of an activation's gate alone.
+func gatedBy(a activation) func(x *graph.Node) *graph.Node {
+	return func(x *graph.Node) *graph.Node { return gated(a, x, graph.OnesLike(x)) }
+}
+
+// functions are those of activations.go and the same in plain Go. Where both operands of a
+// gate depend on x, its gradient is the sum of theirs.
+var functions = []struct {
 	name  string
 	graph func(*graph.Node) *graph.Node
 	plain func([]float64) []float64
-}{{"softmax", softmax, plainSoftmax}, {"logSoftmax", logSoftmax, plainLogSoftmax}, {"silu", silu, plainSilu}}
+}{
+	{"softmax", softmax, plainSoftmax}, {"logSoftmax", logSoftmax, plainLogSoftmax},
+	{"silu", gatedBy(silu), each(plainSilu)}, {"geluTanh", gatedBy(geluTanh), each(plainGelu)},
+	{"silu tanh", func(x *graph.Node) *graph.Node { return gated(silu, x, graph.Tanh(x)) },
+		each(func(x float64) float64 { return plainSilu(x) * math.Tanh(x) })},
+	{"geluTanh tanh", func(x *graph.Node) *graph.Node { return gated(geluTanh, x, graph.Tanh(x)) },
+		each(func(x float64) float64 { return plainGelu(x) * math.Tanh(x) })},
+}
 
 // TestSoftmax_Masked: what is masked has no weight at all.
 func TestSoftmax_Masked(t *testing.T) {
@@ -80,7 +102,7 @@ func TestSoftmax_Masked(t *testing.T) {
 // TestActivations_MatchPlainGo compares values with float64, in both types of numbers.
 func TestActivations_MatchPlainGo(t *testing.T) {
 	src := rand.New(rand.NewPCG(seed, 20))
-	for _, a := range activations {
+	for _, a := range functions {
 		for _, scale := range []float64{1e-3, 1, 30} {
 			x := make([]float64, 300)
 			for i := range x {
@@ -102,7 +124,7 @@ func TestActivations_MatchPlainGo(t *testing.T) {
 // TestActivations_GradientMatchesFiniteDifferences differentiates the plain functions.
 func TestActivations_GradientMatchesFiniteDifferences(t *testing.T) {
 	src := rand.New(rand.NewPCG(seed, 21))
-	for _, a := range activations {
+	for _, a := range functions {
 		x, target := make([]float64, 40), make([]float64, 40)
 		for i := range x {
 			x[i], target[i] = float64(float32(3*src.NormFloat64())), float64(float32(src.NormFloat64()))
@@ -156,7 +178,7 @@ func TestSilu_Extremes(t *testing.T) {
 	for i := range ones {
 		ones[i] = 1
 	}
-	y, grad := apply[float32](t, silu, x, ones)
+	y, grad := apply[float32](t, gatedBy(silu), x, ones)
 	want := []float64{0, 1e30, 3e38, 0, 0, 88.8, 0, 0, 20, -0.5e-30, 0.5e-30}
 	slope := []float64{0.5, 1, 1, 0, 0, 1, 0, 0, 1, 0.5, 0.5}
 	for i := range x {

@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	. "github.com/gomlx/gomlx/core/graph"
 )
 
 // architecture is how the models of one model_type are built.
@@ -61,7 +59,7 @@ type design struct {
 	postNorm bool
 	// sparse says that some layers have experts.
 	sparse     bool
-	activation func(x *Node) *Node
+	activation activation
 
 	embedScale    float64 // multiplies the embedding
 	queryScale    float64 // multiplies queries
@@ -82,7 +80,7 @@ type layer struct {
 
 // plain is a design with nothing special: a Llama without biases.
 func plain(c *Config, check checker) *design {
-	d := &design{activation: activation(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)),
+	d := &design{activation: activationOf(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)),
 		embedScale: 1, residualScale: 1, logitScale: 1}
 	for range c.NumLayers {
 		d.layers = append(d.layers, layer{rope: c.rope()})
@@ -99,14 +97,14 @@ func (c *Config) design() *design {
 	return a.describe(c, func(bool, string, ...any) {})
 }
 
-// activationFuncs are the activations, by their names in transformers.
-var activationFuncs = map[string]func(x *Node) *Node{"silu": silu, "gelu_pytorch_tanh": geluTanh}
+// activations are those that there are, by their names in transformers.
+var activations = map[string]activation{"silu": silu, "gelu_pytorch_tanh": geluTanh}
 
-func activation(name, key string, check checker) func(x *Node) *Node {
-	f := activationFuncs[name]
-	check(f != nil, "%s %q is not supported: this version has %s", key, name,
-		strings.Join(slices.Sorted(maps.Keys(activationFuncs)), ", "))
-	return f
+func activationOf(name, key string, check checker) activation {
+	a := activations[name]
+	check(a != nil, "%s %q is not supported: this version has %s", key, name,
+		strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+	return a
 }
 
 // slide sets the window of the layers that LayerTypes marks as sliding.

@@ -259,7 +259,7 @@ func (f *Forward) feedForward(d *design, l layer, x *Node, p string) *Node {
 func (f *Forward) mlp(d *design, x *Node, p string) *Node {
 	gate := f.linear(x, p+"gate_proj", d.mlpBias)
 	up := f.linear(x, p+"up_proj", d.mlpBias)
-	return f.linear(Mul(d.activation(gate), up), p+"down_proj", d.mlpBias)
+	return f.linear(gated(d.activation, gate, up), p+"down_proj", d.mlpBias)
 }
 
 // linear applies the layer to x [B, T, in]. Rows are flattened first: devices are fastest at a matmul of two matrices.

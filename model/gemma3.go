@@ -20,7 +20,7 @@ var gemma3 = architecture{
 
 func describeGemma3(c *Config, check checker) *design {
 	d := plain(c, func(bool, string, ...any) {}) // its activation is under another key
-	d.activation = activation(c.HiddenActivation, "hidden_activation", check)
+	d.activation = activationOf(c.HiddenActivation, "hidden_activation", check)
 	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
 	d.headNorm, d.postNorm, d.normOffset = true, true, 1
 	d.embedScale = math.Sqrt(float64(c.HiddenSize))

@@ -8,13 +8,14 @@ import (
 // Each makes the graph longer. On a device that fuses attention they stay in a large cache. Others take long to
 // compile.
 const (
-	fusedScores, fusedPieces = 1 << 19, 16
+	fusedScores, fusedPieces = 1 << 21, 16
 	otherScores, otherPieces = 1 << 26, 8
 )
 
-// Queries of a piece of a forward pass on a device that fuses attention: so many, if there are no more pieces than
-// that. It does not compute scores that are masked, but their exponentials.
-const forwardQueries, forwardPieces = 128, 8
+// Queries of a piece of causal attention on a device that fuses it: so many, if a row has no more pieces than that. Of
+// those that a piece has in vain, since later keys are masked, such a device leaves out the scores, but not their
+// exponentials. Programs grow little with pieces of a forward pass, and much with those of a gradient.
+const causalQueries, forwardPieces, gradientPieces = 128, 8, 4
 
 // KeptScores is how many of n attention scores of a layer are in memory at a time, one query's at least: in a gradient,
 // and on a device that does not fuse attention in any pass.
@@ -58,9 +59,20 @@ func (a *pieces) rows() []span { return spans(a.q.Shape().Dim(0), max(1, a.most/
 
 // queries are the spans of the queries of a row, of about the same size.
 func (a *pieces) queries() []span {
-	n := a.q.Shape().Dim(3)
-	parts := (n + a.most - 1) / a.most
+	n, most := a.q.Shape().Dim(3), a.most
+	if a.fused && most < n { // if it is cut, then so that less is masked
+		most = min(most, a.causal(n, gradientPieces))
+	}
+	parts := (n + most - 1) / most
 	return spans(n, (n+parts-1)/parts)
+}
+
+// causal is the queries of a piece of n of a row, all of them where later keys are not known to be masked.
+func (a *pieces) causal(n, parts int) int {
+	if !a.part.aligned {
+		return n
+	}
+	return max(causalQueries, (n+parts-1)/parts)
 }
 
 // forwardSpans are the spans of rows, and of the queries of a row, of the pieces of a forward pass.
@@ -69,11 +81,7 @@ func (a *pieces) forwardSpans() (rows, queries []span) {
 		return a.rows(), a.queries()
 	}
 	n := a.q.Shape().Dim(3)
-	size := n
-	if a.part.aligned {
-		size = max(forwardQueries, (n+forwardPieces-1)/forwardPieces)
-	}
-	return []span{{0, a.q.Shape().Dim(0)}}, spans(n, size)
+	return []span{{0, a.q.Shape().Dim(0)}}, spans(n, a.causal(n, forwardPieces))
 }
 
 // forward is the forward pass.

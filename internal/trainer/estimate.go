@@ -16,12 +16,12 @@ import (
 //
 //	adapter = 11 · 4·params + min(5 · 4·params, 128 MiB)                see adapterCopies, keptCopies
 //	work    = max(Workers · pass(n), pass(shared))     shared = max(3 · MicroTokens, 2 · length): see [Sizes.shared]
-//	pass(n) = 4·(n·L·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
+//	pass(n) = 4·(n·L·(8H + 8QE + 3I) + 3·kept + n·length/2 + 512·V + params)
 //
 // on is the profile of the device: one with memory of its own holds 5 of the 11 copies. The gradient of attention has
 // kept of n·length·Q scores at a time, see [model.KeptScores], and two lists like them; three where scores are
-// soft-capped. A mask takes a byte for each query and key. With layers that are computed again, one layer has what the
-// gradient needs, and the others n·H each:
+// soft-capped. A mask takes a byte for each query and key. With layers that are computed again, one layer has what its
+// gradient needs and makes, and the others n·H each:
 //
 //	pass(n) = 4·(n·L·H + 1.15·n·(8H + 8QE + 4I) + 3·kept + n·length/2 + 512·V + params)
 //
@@ -103,7 +103,7 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	c := e.config
 	l, q := float64(c.NumLayers), float64(c.NumHeads)
 	inner := float64(max(c.IntermediateSize, c.NumExperts*c.MoEIntermediateSize))
-	token := 8*float64(c.HiddenSize) + 8*q*float64(c.HeadDim) + 4*inner
+	token := 8*float64(c.HiddenSize) + 8*q*float64(c.HeadDim) + 3*inner
 	if e.dora {
 		token += 2*float64(c.HiddenSize) + 3*q*float64(c.HeadDim) + 2*inner
 	}
@@ -116,7 +116,7 @@ func (e estimate) pass(s Sizes, n, length int) float64 {
 	scores := lists*float64(model.KeptScores(n*keys*c.NumHeads, e.fused)) + masks*float64(n)*float64(keys)
 	each := l * token
 	if s.Recompute {
-		each = l*float64(c.HiddenSize) + 1.15*token
+		each = l*float64(c.HiddenSize) + 1.15*(token+inner)
 	}
 	logits := 512.0
 	if e.head {

@@ -3,6 +3,8 @@ package compile
 import (
 	"slices"
 
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
@@ -57,9 +59,17 @@ func (c *compiler) copy(v ir.View, s shapes.Shape, id int) ir.View {
 	})
 }
 
-// after copies x when others are there. The copy is what keeps that which reads it from joining a group before them.
+// after is x when others are there. What reads it cannot join a group before them, since it is a copy, or the first
+// operation of a group of its own, which reads x where it is.
 func (c *compiler) after(n *ir.Node, x ir.View, others []ir.View) ir.View {
-	v := c.copy(x, n.Shape, n.ID)
+	var v ir.View
+	if n.Shape.DType == dtypes.Float32 && x.Contiguous() {
+		same := *n
+		same.Op = compute.OpTypeConvertDType
+		v = c.begin(&member{n: &same, in: []ir.View{x}}, group{numel: n.Shape.Size()})
+	} else {
+		v = c.copy(x, n.Shape, n.ID)
+	}
 	for _, other := range others {
 		c.waitFor(c.writer(v.Of), other)
 	}
