@@ -12,9 +12,9 @@ const (
 	otherScores, otherPieces = 1 << 26, 8
 )
 
-// Queries of a piece of causal attention on a device that fuses it: so many, if a row has no more pieces than that. Of
-// those that a piece has in vain, since later keys are masked, such a device leaves out the scores, but not their
-// exponentials. Programs grow little with pieces of a forward pass, and much with those of a gradient.
+// Queries of a piece of causal attention on a device that fuses it: so many, if a row has no more pieces than that. A
+// piece has all keys that its last query sees. Where the others do not see them such a device computes no scores, but
+// it does compute exponentials. Programs grow little with pieces of a forward pass, and much with those of a gradient.
 const causalQueries, forwardPieces, gradientPieces = 128, 8, 4
 
 // KeptScores is how many of n attention scores of a layer are in memory at a time, one query's at least: in a gradient,
