@@ -77,19 +77,20 @@ func gatedBy(a activation) func(x *graph.Node) *graph.Node {
 	return func(x *graph.Node) *graph.Node { return gated(a, x, graph.OnesLike(x)) }
 }
 
-// functions are those of activations.go and the same in plain Go. Where both operands of a
-// gate depend on x, its gradient is the sum of theirs.
+// functions are those of activations.go and the same in plain Go. Where both operands of a gate depend on x, its
+// gradient is the sum of theirs. Errors of tanh, of some last bits on XLA, are multiplied by x and more.
 var functions = []struct {
-	name  string
-	graph func(*graph.Node) *graph.Node
-	plain func([]float64) []float64
+	name   string
+	graph  func(*graph.Node) *graph.Node
+	plain  func([]float64) []float64
+	errors float64 // times those of the others
 }{
-	{"softmax", softmax, plainSoftmax}, {"logSoftmax", logSoftmax, plainLogSoftmax},
-	{"silu", gatedBy(silu), each(plainSilu)}, {"geluTanh", gatedBy(geluTanh), each(plainGelu)},
+	{"softmax", softmax, plainSoftmax, 1}, {"logSoftmax", logSoftmax, plainLogSoftmax, 1},
+	{"silu", gatedBy(silu), each(plainSilu), 1}, {"geluTanh", gatedBy(geluTanh), each(plainGelu), 8},
 	{"silu tanh", func(x *graph.Node) *graph.Node { return gated(silu, x, graph.Tanh(x)) },
-		each(func(x float64) float64 { return plainSilu(x) * math.Tanh(x) })},
+		each(func(x float64) float64 { return plainSilu(x) * math.Tanh(x) }), 8},
 	{"geluTanh tanh", func(x *graph.Node) *graph.Node { return gated(geluTanh, x, graph.Tanh(x)) },
-		each(func(x float64) float64 { return plainGelu(x) * math.Tanh(x) })},
+		each(func(x float64) float64 { return plainGelu(x) * math.Tanh(x) }), 8},
 }
 
 // TestSoftmax_Masked: what is masked has no weight at all.
@@ -113,8 +114,8 @@ func TestActivations_MatchPlainGo(t *testing.T) {
 			double, _ := apply[float64](t, a.graph, x, x)
 			for i := range want {
 				// Each step rounds to 2^-24 of its result, the largest of which is the one returned or a sum of 1 or more.
-				require.InDelta(t, want[i], single[i], 5*0x1p-24*max(1, math.Abs(want[i])), "%s(%v), scale %v, seed %d", a.name,
-					x[i], scale, seed)
+				most := 5 * a.errors * 0x1p-24 * max(1, math.Abs(want[i]))
+				require.InDelta(t, want[i], single[i], most, "%s(%v), scale %v, seed %d", a.name, x[i], scale, seed)
 				require.InDelta(t, want[i], double[i], 1e-14*max(1, math.Abs(want[i])), "%s(%v)", a.name, x[i])
 			}
 		}
@@ -135,7 +136,7 @@ func TestActivations_GradientMatchesFiniteDifferences(t *testing.T) {
 		_, double := apply[float64](t, a.graph, x, target)
 		require.InDeltaSlice(t, want, double, 1e-8, "%s, seed %d", a.name, seed)
 		_, single := apply[float32](t, a.graph, x, target)
-		require.InDeltaSlice(t, want, single, 2e-6, "%s, seed %d", a.name, seed)
+		require.InDeltaSlice(t, want, single, 2e-6*a.errors, "%s, seed %d", a.name, seed)
 	}
 }
 
