@@ -13,7 +13,14 @@ type faults struct {
 	dice    *dice
 	mu      sync.Mutex
 	cuts    int
-	running map[string]*sync.WaitGroup // requests, by rollout
+	running map[string]int // requests, by rollout
+	ended   *sync.Cond     // a request has, by mu. A WaitGroup must not be added to while it is waited for
+}
+
+func newFaults(next http.Handler, dice *dice) *faults {
+	f := &faults{next: next, dice: dice, running: map[string]int{}}
+	f.ended = sync.NewCond(&f.mu)
+	return f
 }
 
 // ServeHTTP implements [http.Handler].
@@ -24,9 +31,8 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, _, _ := strings.Cut(rest, "/")
-	group := f.of(id)
-	group.Add(1)
-	defer group.Done()
+	f.count(id, 1)
+	defer f.count(id, -1)
 	if f.dice.roll(0.02) {
 		f.cut()
 	}
@@ -37,18 +43,22 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.next.ServeHTTP(out, r)
 }
 
-// of returns the requests of a rollout.
-func (f *faults) of(id string) *sync.WaitGroup {
+// count adds to the requests of a rollout that are being served.
+func (f *faults) count(id string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.running[id] == nil {
-		f.running[id] = &sync.WaitGroup{}
-	}
-	return f.running[id]
+	f.running[id] += n
+	f.ended.Broadcast()
 }
 
 // wait returns when no request of a rollout is being served.
-func (f *faults) wait(id string) { f.of(id).Wait() }
+func (f *faults) wait(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.running[id] > 0 {
+		f.ended.Wait()
+	}
+}
 
 // cut closes the connection.
 func (f *faults) cut() {

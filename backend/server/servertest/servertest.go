@@ -59,7 +59,7 @@ func New(t *testing.T, seed uint64) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.faults = &faults{next: h, dice: newDice(seed, 2), running: map[string]*sync.WaitGroup{}}
+	s.faults = newFaults(h, newDice(seed, 2))
 	listening := httptest.NewServer(s.faults)
 	t.Cleanup(listening.Close)
 	s.URL = listening.URL
