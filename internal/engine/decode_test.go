@@ -214,9 +214,14 @@ func TestDecode_NeedsLoops(t *testing.T) {
 
 func TestWindows(t *testing.T) {
 	require.Equal(t, schedule.Sizes{160}, decodeWindows(150))
-	require.Equal(t, schedule.Sizes{256}, decodeWindows(256))
-	require.Equal(t, schedule.Sizes{256, 512, 1024}, decodeWindows(1000))
+	require.Equal(t, schedule.Sizes{128, 256}, decodeWindows(256))
+	require.Equal(t, schedule.Sizes{128, 256, 512, 1024}, decodeWindows(1000))
 	require.Equal(t, schedule.Sizes{512, 2048, 8000}, windows(Options{Context: 8000}))
+
+	slow := Options{Context: 1000, FewShapes: true}
+	require.Equal(t, decodeWindows(1000), windowsOf(slow, 1))
+	require.Equal(t, windows(slow), windowsOf(slow, 16))
+	require.Equal(t, windows(slow), windowsOf(Options{Context: 1000}, 1))
 }
 
 // TestRoundShapes: each shape occurs, and no other: the scheduler pads so many rows, of a width, within the budget.

@@ -57,10 +57,10 @@ func TestPlanDecode(t *testing.T) {
 		calls []decodeCall
 		want  Program
 	}{
-		{"one prompt", 8, eight, shared(8, 1, 512, 256)},
-		{"eight prompts", 64, groups, shared(64, 8, 512, 256)},
+		{"one prompt", 8, eight, shared(8, 1, 512, 128)},
+		{"eight prompts", 64, groups, shared(64, 8, 512, 128)},
 		{"no two share", 64, several, whole(64, 1024)},
-		{"short prompts", 8, []decodeCall{call(0, 1, 96, 120), call(1, 1, 96, 120)}, whole(8, 256)},
+		{"short prompts", 8, []decodeCall{call(0, 1, 64, 80), call(1, 1, 64, 80)}, whole(8, 128)},
 		{"one request", 8, eight[:1], whole(1, 1024)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,8 +47,8 @@ func Programs(opts Options) (list []Program) {
 			}
 		}
 	}
-	for _, window := range windows(opts) {
-		for _, s := range roundShapes(opts) {
+	for _, s := range roundShapes(opts) {
+		for _, window := range windowsOf(opts, s.width) {
 			list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width, Window: window})
 		}
 	}

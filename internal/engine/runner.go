@@ -21,7 +21,6 @@ type runner struct {
 	cache    *cache
 	widths   schedule.Sizes // numbers of tokens that graphs are compiled for
 	heights  schedule.Sizes // numbers of rows
-	windows  schedule.Sizes // numbers of tokens of a row that are cached
 	programs *graphx.Programs
 	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
 }
@@ -51,7 +50,7 @@ func newRunner(opts Options) (*runner, error) {
 	}
 	return &runner{
 		opts: opts, config: opts.Config, params: params, cache: k,
-		widths: widths(opts), heights: heights(opts), windows: windows(opts),
+		widths: widths(opts), heights: heights(opts),
 		programs: graphx.NewPrograms(opts.Device, programs),
 	}, nil
 }
@@ -105,7 +104,7 @@ func (r *runner) window(round schedule.Round) int {
 	if r.opts.FewShapes && start == 0 && round.Width > 1 {
 		return 0
 	}
-	return r.windows.Fit(end)
+	return windowsOf(r.opts, round.Width).Fit(end)
 }
 
 // inputs returns weights, adapter, cache, and what the round computes.

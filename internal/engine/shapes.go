@@ -70,12 +70,22 @@ func budget(opts Options) int {
 // tokens take as long to copy as a fourth of the round's matmuls.
 func windows(opts Options) schedule.Sizes { return windowsFrom(512, opts.Context, 4) }
 
-// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 256,
-// twice as many each time, and the context.
-func decodeWindows(context int) schedule.Sizes { return windowsFrom(256, context, 2) }
+// windowsOf returns those of rounds of so many tokens per row. Devices that take long to compile copy the whole window
+// of each row, for every token of those that sample one at a time: these have the windows of decoding.
+func windowsOf(opts Options, width int) schedule.Sizes {
+	if opts.FewShapes && width == 1 {
+		return decodeWindows(opts.Context)
+	}
+	return windows(opts)
+}
 
+// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 128,
+// twice as many each time, and the context.
+func decodeWindows(context int) schedule.Sizes { return windowsFrom(128, context, 2) }
+
+// windowsFrom returns windows up to three quarters of the context, and the context.
 func windowsFrom(n, context, factor int) (out schedule.Sizes) {
-	for ; n < context; n *= factor {
+	for ; 4*n <= 3*context; n *= factor {
 		out = append(out, n)
 	}
 	return append(out, (context+BlockTokens-1)/BlockTokens*BlockTokens)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
@@ -249,7 +252,7 @@ func decode(b *testing.B, on compute.Backend, w *model.Weights, d decoding, comp
 	shared := tokens(rand.New(rand.NewPCG(seed, 9)), w.Config, d.prompt)
 	e, err := engine.New(engine.Options{
 		Device: on, Config: w.Config, Params: params, Slots: max(d.slots, d.batch), Context: max(512, d.prompt+148),
-		FewShapes: d.steps > 1, DecodeSteps: d.steps,
+		FewShapes: graphx.ProfileOf(on).SlowCompile, DecodeSteps: d.steps,
 	})
 	require.NoError(b, err)
 	defer e.Close()
@@ -309,4 +312,60 @@ func train(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, 
 		})
 		require.NoError(b, err)
 	}, compiled...)
+}
+
+// BenchmarkMatmuls is the matmuls with weights of a step of BenchmarkDecode without the rest of it.
+func BenchmarkMatmuls(b *testing.B) {
+	for _, batch := range []int{1, 16} {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+			each(b, func(b *testing.B, on compute.Backend, w *model.Weights, _ *lora.Adapter) {
+				matmuls(b, on, w.Config, batch)
+			})
+		})
+	}
+}
+
+// matmuls multiplies so many rows of random numbers by each of a model's matrices.
+func matmuls(b *testing.B, on compute.Backend, c *model.Config, rows int) {
+	rng := rand.New(rand.NewPCG(seed, 10))
+	random := func(dst []float32, _ int) {
+		for i := range dst {
+			dst[i] = rng.Float32() - 0.5
+		}
+	}
+	matrix := func(in, out int) *tensors.Tensor {
+		t, err := graphx.UploadMatrix(on, dtypes.Float32, in, out, random)
+		require.NoError(b, err)
+		return t
+	}
+	var inputs []any
+	at := map[int]int{} // rows of so many numbers
+	for _, l := range c.Linears() {
+		if _, ok := at[l.In]; !ok {
+			at[l.In] = len(inputs)
+			x := make([]float32, rows*l.In)
+			random(x, 0)
+			t, err := graphx.Upload(on, x, rows, l.In)
+			require.NoError(b, err)
+			inputs = append(inputs, t)
+		}
+	}
+	first := len(inputs)
+	for _, l := range c.Linears() {
+		inputs = append(inputs, matrix(l.In, l.Out))
+	}
+	inputs = append(inputs, matrix(c.VocabSize, c.HiddenSize))
+	programs := graphx.NewPrograms(on, 0)
+	measure(b, rows, func() {
+		out, err := programs.Call("matmuls", func(in []*graph.Node) (products []*graph.Node) {
+			for i, l := range c.Linears() {
+				products = append(products, graph.MatMul(in[at[l.In]], in[first+i]))
+			}
+			return append(products, graphx.MatMulTransposed(in[at[c.HiddenSize]], in[len(in)-1]))
+		}, inputs)
+		require.NoError(b, err)
+		for _, t := range out {
+			t.MustFinalizeAll()
+		}
+	})
 }

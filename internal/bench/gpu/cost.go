@@ -60,5 +60,7 @@ type peak struct {
 var peaks = map[string]peak{
 	"NVIDIA A100-SXM4-80GB": {312e12, 2.039e12},
 	"NVIDIA H100 80GB HBM3": {989e12, 3.35e12},
+	"NVIDIA H100 NVL":       {835e12, 3.9e12},
+	"NVIDIA H100 PCIe":      {756e12, 2e12},
 	"NVIDIA H200":           {989e12, 4.8e12},
 }
