@@ -224,6 +224,36 @@ func TestWindows(t *testing.T) {
 	require.Equal(t, windows(slow), windowsOf(Options{Context: 1000}, 1))
 }
 
+// TestWindows_Replies: replies that go from one window to the next, of several sizes, are those of one window that has
+// room for all of them.
+func TestWindows_Replies(t *testing.T) {
+	device := graphtest.Complete(t)
+	config := *testConfig()
+	config.MaxPositions = 640
+	w, err := model.Random(&config, 4)
+	require.NoError(t, err)
+	params, err := w.Params(device)
+	require.NoError(t, err)
+	var requests []Request
+	rng := rand.New(rand.NewPCG(testSeed, 99))
+	for i, length := range []int{1, 100, 120, 250} {
+		r := Request{MaxTokens: 40, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}}
+		for range length {
+			r.Prompt = append(r.Prompt, int32(rng.IntN(config.VocabSize)))
+		}
+		requests = append(requests, r)
+	}
+	ask := func(few bool, steps int) []*Result {
+		return all(t, started(t, Options{
+			Device: device, Config: &config, Params: params, Slots: 4, FewShapes: few, DecodeSteps: steps,
+			unroll: !graphtest.HasLoops(),
+		}), requests)
+	}
+	want := ask(false, 1)
+	likeSteps(t, want, ask(true, 1), 1e-4)
+	likeSteps(t, want, ask(true, 4), 1e-4)
+}
+
 // TestRoundShapes: each shape occurs, and no other: the scheduler pads so many rows, of a width, within the budget.
 func TestRoundShapes(t *testing.T) {
 	for slots := 1; slots < 300; slots += 7 {

@@ -42,7 +42,7 @@ func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
 	if opts.FewShapes {
 		for _, s := range roundShapes(opts) {
-			if s.width > 1 { // the window of one token costs little
+			if s.width > 1 { // one token takes the smallest window
 				list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width})
 			}
 		}

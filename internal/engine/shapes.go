@@ -70,8 +70,8 @@ func budget(opts Options) int {
 // tokens take as long to copy as a fourth of the round's matmuls.
 func windows(opts Options) schedule.Sizes { return windowsFrom(512, opts.Context, 4) }
 
-// windowsOf returns those of rounds of so many tokens per row. Devices that take long to compile copy the whole window
-// of each row, for every token of those that sample one at a time: these have the windows of decoding.
+// windowsOf returns those of rounds of so many tokens per row. A device that takes long to compile copies the whole
+// window of each row in every round, and a reply needs many rounds of one token: they have the windows of decoding.
 func windowsOf(opts Options, width int) schedule.Sizes {
 	if opts.FewShapes && width == 1 {
 		return decodeWindows(opts.Context)
@@ -79,8 +79,8 @@ func windowsOf(opts Options, width int) schedule.Sizes {
 	return windows(opts)
 }
 
-// decodeWindows returns those of decoding calls of many tokens, which the device carries from token to token: 128,
-// twice as many each time, and the context.
+// decodeWindows returns those of decoding: 128, twice as many each time, and the context. A call of many tokens copies
+// a window once, and reads it for each token.
 func decodeWindows(context int) schedule.Sizes { return windowsFrom(128, context, 2) }
 
 // windowsFrom returns windows up to three quarters of the context, and the context.

@@ -327,8 +327,8 @@ func BenchmarkMatmuls(b *testing.B) {
 
 // matmuls multiplies so many rows of random numbers by each of a model's matrices.
 func matmuls(b *testing.B, on compute.Backend, c *model.Config, rows int) {
-	rng := rand.New(rand.NewPCG(seed, 10))
-	random := func(dst []float32, _ int) {
+	random := func(dst []float32, first int) { // several at once
+		rng := rand.New(rand.NewPCG(seed, uint64(first)))
 		for i := range dst {
 			dst[i] = rng.Float32() - 0.5
 		}
@@ -339,7 +339,7 @@ func matmuls(b *testing.B, on compute.Backend, c *model.Config, rows int) {
 		return t
 	}
 	var inputs []any
-	at := map[int]int{} // rows of so many numbers
+	at := map[int]int{} // of the input whose rows have so many numbers
 	for _, l := range c.Linears() {
 		if _, ok := at[l.In]; !ok {
 			at[l.In] = len(inputs)
