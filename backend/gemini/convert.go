@@ -140,8 +140,8 @@ func newReply(r *genai.GenerateContentResponse) (*hosted.Reply, error) {
 	candidate := r.Candidates[0]
 	reply := &hosted.Reply{ID: r.ResponseID, Message: art.Message{Role: art.RoleAssistant}}
 	if candidate.Content != nil {
-		for i, part := range candidate.Content.Parts {
-			if err := addPart(&reply.Message, part, fmt.Sprintf("call_%s_%d", r.ResponseID, i)); err != nil {
+		for _, part := range candidate.Content.Parts {
+			if err := addPart(&reply.Message, part); err != nil {
 				return nil, &hosted.Failure{Status: http.StatusOK, Message: err.Error(), Torn: true}
 			}
 		}
@@ -156,8 +156,8 @@ func newReply(r *genai.GenerateContentResponse) (*hosted.Reply, error) {
 	return reply, nil
 }
 
-// addPart adds a part of an answer. id is for a call without one.
-func addPart(m *art.Message, part *genai.Part, id string) error {
+// addPart adds a part of an answer.
+func addPart(m *art.Message, part *genai.Part) error {
 	switch {
 	case part.FunctionCall != nil:
 		arguments, err := json.Marshal(part.FunctionCall.Args)
@@ -167,9 +167,7 @@ func addPart(m *art.Message, part *genai.Part, id string) error {
 		if err != nil {
 			return err
 		}
-		call := art.ToolCall{
-			ID: cmp.Or(part.FunctionCall.ID, id), Name: part.FunctionCall.Name, Arguments: string(arguments),
-		}
+		call := art.ToolCall{ID: part.FunctionCall.ID, Name: part.FunctionCall.Name, Arguments: string(arguments)}
 		m.ToolCalls = append(m.ToolCalls, withSignature(call, part.ThoughtSignature))
 	case part.Thought:
 		m.Reasoning += part.Text

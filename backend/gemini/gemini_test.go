@@ -122,10 +122,11 @@ func TestChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if message.Reasoning != "Hm." || message.Content != "Wait." || len(message.ToolCalls) != 2 ||
-		message.ToolCalls[0].ID != "call_r_2" || message.ToolCalls[0].Arguments != `{"b":2,"z":1}` || message.Sample != nil {
+		len(message.ToolCalls[0].ID) != 9 || message.ToolCalls[0].Arguments != `{"b":2,"z":1}` || message.Sample != nil {
 		t.Fatalf("message %+v", message)
 	}
-	trajectory.Add(art.ToolResult("call_r_2", "3"))
+	id := message.ToolCalls[0].ID
+	trajectory.Add(art.ToolResult(id, "3"))
 	trajectory.Add(art.ToolResult("b", `{"value":0}`))
 	seed, limit := uint64(1<<63+5), 9
 	opts := &art.ChatOptions{Seed: &seed, MaxTokens: &limit, Stop: []string{"END"}}
@@ -136,9 +137,9 @@ func TestChat(t *testing.T) {
 		"labels": `{"user":"me"}`, "tools": "", "systemInstruction": `{"parts":[{"text":"Be brief."}],"role":"user"}`,
 		"generationConfig": `{"maxOutputTokens":9,"seed":5,"stopSequences":["END"],"temperature":1,"topP":1}`,
 		"contents": `[{"parts":[{"text":"1+2?"}],"role":"user"},{"parts":[{"text":"Wait."},` +
-			`{"functionCall":{"args":{"b":2,"z":1},"id":"call_r_2","name":"add"},"thoughtSignature":"c2ln"},` +
+			`{"functionCall":{"args":{"b":2,"z":1},"id":"` + id + `","name":"add"},"thoughtSignature":"c2ln"},` +
 			`{"functionCall":{"id":"b","name":"sub"}}],"role":"model"},` +
-			`{"parts":[{"functionResponse":{"id":"call_r_2","name":"add","response":{"output":"3"}}},` +
+			`{"parts":[{"functionResponse":{"id":"` + id + `","name":"add","response":{"output":"3"}}},` +
 			`{"functionResponse":{"id":"b","name":"sub","response":{"value":0}}}],"role":"user"}]`,
 	} {
 		if got := string(s.body[name]); got != want {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/callid"
 )
 
 // AssumedReply is how many tokens a reply without MaxTokens is estimated at.
@@ -45,6 +46,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if m.Options().Frozen {
 		reply.Message.Sample = nil
 	}
+	callid.Complete(reply.Message.ToolCalls, req)
 	response := &art.ChatResponse{
 		ID: reply.ID, Model: m.Name() + "@0", Message: reply.Message, Finish: reply.Finish,
 	}

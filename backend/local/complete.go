@@ -58,6 +58,7 @@ func (b *Backend) newCompletion(
 type chatCompletion struct {
 	completion
 	template *chat.Template
+	messages []art.Message
 	tools    []art.Tool
 }
 
@@ -83,7 +84,7 @@ func (b *Backend) newChat(
 	if err := e.base.checkSettings(op, req.Settings); err != nil {
 		return nil, err
 	}
-	c := &chatCompletion{b.newCompletion(ctx, e, m, "chatcmpl", prompt, req.Settings), template, req.Tools}
+	c := &chatCompletion{b.newCompletion(ctx, e, m, "chatcmpl", prompt, req.Settings), template, req.Messages, req.Tools}
 	mask, err := e.grammars.chat(op, template, prompt, req)
 	c.mask = e.base.limited(mask, req.Settings)
 	return c, err
@@ -105,7 +106,7 @@ func (c *chatCompletion) request() engine.Request {
 // read begins to parse the reply.
 func (c *chatCompletion) read() *chat.ReplyReader {
 	s := c.settings
-	return c.template.Read(c.prompt, c.tools).Until(chat.Ends{
+	return c.template.Read(c.prompt, c.tools).Answering(c.messages, s.Seed).Until(chat.Ends{
 		IDs: s.StopTokenIDs, Text: s.Stop, After: s.MinTokens, PastTurn: s.IgnoreEOS,
 	})
 }

@@ -366,3 +366,77 @@ func TestHandler_StructuredOutput(t *testing.T) {
 	require.Contains(t, body, `/properties/a`)
 	require.Contains(t, body, `not`)
 }
+
+// callID finds the id of a call in an answer of any wire, streamed or not.
+var callID = regexp.MustCompile(`(?:"tool_calls":\[\{(?:"index":0,)?"id"|"call_id"|"type":"tool_use","id"):"([^"]*)"`)
+
+// TestComplete_CallIDs: the same reply has the same id of its call in process and over HTTP, streamed or not. The next
+// turn has another, also when the client has dropped the first, and so has each choice, and each call on every wire.
+func TestComplete_CallIDs(t *testing.T) {
+	b, m := roomy(t)
+	tool := art.Tool{Name: "look", Parameters: json.RawMessage(
+		`{"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": false}`)}
+	opts := &art.ChatOptions{
+		ToolChoice: &art.ToolChoice{Mode: art.ToolNamed, Name: "look"}, Seed: new(uint64(3)), LogitBias: noReasoning,
+	}
+	h := ask("Look.", tool)
+	var ids []string
+	for range 3 {
+		r, err := m.Complete(t.Context(), h, opts)
+		require.NoError(t, err)
+		require.Len(t, r.Message.ToolCalls, 1)
+		id := r.Message.ToolCalls[0].ID
+		require.NotContains(t, ids, id)
+		ids = append(ids, id)
+		var streamed []art.ToolCall
+		_, err = m.Stream(t.Context(), h, opts, func(p art.Piece) error {
+			streamed = append(streamed, p.ToolCalls...)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, r.Message.ToolCalls, streamed)
+		h.Add(r.Message, art.ToolResult(id, "yes"), art.User("Look."))
+		if len(ids) == 2 {
+			h.Messages = h.Messages[3:]
+		}
+	}
+	choices, err := m.CompleteN(t.Context(), ask("Look.", tool), 3, opts)
+	require.NoError(t, err)
+	require.Equal(t, ids[0], choices[0].Message.ToolCalls[0].ID)
+	for i, r := range choices[1:] {
+		require.NotContains(t, ids, r.Message.ToolCalls[0].ID, "choice %d", i+1)
+		ids = append(ids, r.Message.ToolCalls[0].ID)
+	}
+	handler, err := b.Handler(nil)
+	require.NoError(t, err)
+	const parameters = `{"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], ` +
+		`"additionalProperties": false}`
+	for _, wire := range []struct{ path, body string }{
+		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "Look."}], "tools": [{"type": "function", ` +
+			`"function": {"name": "look", "parameters": ` + parameters + `}}], ` +
+			`"tool_choice": {"type": "function", "function": {"name": "look"}}`},
+		{"/v1/responses", `"input": "Look.", "tools": [{"type": "function", "name": "look", "parameters": ` + parameters +
+			`}], "tool_choice": {"type": "function", "name": "look"}`},
+		{"/v1/messages", `"max_tokens": 200, "messages": [{"role": "user", "content": "Look."}], "tools": [{"name": "look", ` +
+			`"input_schema": ` + parameters + `}], "tool_choice": {"type": "tool", "name": "look"}`},
+	} {
+		for _, stream := range []string{"false", "true"} {
+			body := fmt.Sprintf(`{"model": "m", "seed": 3, "logit_bias": {"%d": -100}, "stream": %s, %s}`,
+				thinkOpen, stream, wire.body)
+			r := httptest.NewRequestWithContext(
+				t.Context(), http.MethodPost, "http://localhost"+wire.path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			found := callID.FindStringSubmatch(w.Body.String())
+			require.Len(t, found, 2, "%s: %s", wire.path, w.Body)
+			if wire.path == "/v1/chat/completions" {
+				require.Equal(t, ids[0], found[1], "stream %s", stream)
+				continue
+			}
+			require.NotContains(t, ids, found[1], "%s, stream %s", wire.path, stream) // the other wires have no seed
+			require.Len(t, found[1], 9)
+			ids = append(ids, found[1])
+		}
+	}
+}

@@ -62,7 +62,7 @@ func TestChat_Tools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if message.Reasoning != "A tool." || len(message.ToolCalls) != 1 || message.ToolCalls[0].ID == "" {
+	if message.Reasoning != "A tool." || len(message.ToolCalls) != 1 || len(message.ToolCalls[0].ID) != 9 {
 		t.Fatalf("message %+v", message)
 	}
 	trajectory.Add(art.ToolResult(message.ToolCalls[0].ID, "2"))
@@ -70,8 +70,8 @@ func TestChat_Tools(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"role":"user","content":"1+1?"},{"role":"assistant","content":null,"reasoning_content":"A tool.",` +
-		`"tool_calls":[{"id":"call_x_0","type":"function","function":{"name":"add","arguments":"{\"a\": 1}"}}]},` +
-		`{"role":"tool","content":"2","tool_call_id":"call_x_0"}]`
+		`"tool_calls":[{"id":"` + message.ToolCalls[0].ID + `","type":"function","function":{"name":"add","arguments":"{\"a\": 1}"}}]},` +
+		`{"role":"tool","content":"2","tool_call_id":"` + message.ToolCalls[0].ID + `"}]`
 	if got := s.field("messages"); got != want {
 		t.Errorf("messages are\n%s, want\n%s", got, want)
 	}

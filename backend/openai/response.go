@@ -50,7 +50,7 @@ func parse(body []byte, header http.Header, req *art.ChatRequest) (*hosted.Reply
 	if present(choice.Error) {
 		return nil, failure(http.StatusOK, header, fmt.Appendf(nil, `{"error":%s}`, choice.Error))
 	}
-	message, err := decodeMessage(choice.Message, r.ID)
+	message, err := decodeMessage(choice.Message)
 	if err != nil {
 		return nil, torn("the message of the answer cannot be read: %v", err)
 	}
@@ -67,9 +67,8 @@ func finish(reason string, m *art.Message) string {
 	return cmp.Or(reason, art.FinishStop)
 }
 
-// decodeMessage reads a message, with the role, the ids of calls and the reasoning where servers write them
-// differently.
-func decodeMessage(raw json.RawMessage, id string) (art.Message, error) {
+// decodeMessage reads a message, with the role and the reasoning where servers write them differently.
+func decodeMessage(raw json.RawMessage) (art.Message, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return art.Message{}, err
@@ -84,11 +83,6 @@ func decodeMessage(raw json.RawMessage, id string) (art.Message, error) {
 	}
 	if m.Reasoning == "" && present(fields["reasoning"]) {
 		_ = json.Unmarshal(fields["reasoning"], &m.Reasoning) // other types than text are not read
-	}
-	for i := range m.ToolCalls {
-		if m.ToolCalls[i].ID == "" {
-			m.ToolCalls[i].ID = fmt.Sprintf("call_%s_%d", cmp.Or(id, "0"), i)
-		}
 	}
 	return m, nil
 }

@@ -27,7 +27,8 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	}
 	read := func() *chat.ReplyReader {
 		s := req.Settings
-		return template.Read(prompt, req.Tools).Until(chat.Ends{IDs: s.StopTokenIDs, Text: s.Stop})
+		reader := template.Read(prompt, req.Tools).Answering(req.Messages, s.Seed)
+		return reader.Until(chat.Ends{IDs: s.StopTokenIDs, Text: s.Stop})
 	}
 	sample, err := b.draw(ctx, op, e, prompt, req.Settings, func() func(int32) bool {
 		reader := read()

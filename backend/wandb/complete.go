@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
+	"github.com/goart-dev/art/internal/callid"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -66,6 +67,7 @@ func (e *entry) response(
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", ErrService, err),
 			Hint: "the service answers what cannot be trained on"}
 	}
+	callid.Complete(out.Message.ToolCalls, req)
 	if e.base != "" {
 		out.Message.Sample = nil
 	}

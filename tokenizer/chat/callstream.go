@@ -29,21 +29,14 @@ type replyCall struct {
 
 // callList is the calls of a reply.
 type callList struct {
-	id   func(i int) string // of a call without one
+	ids  callIDs
 	list []*replyCall
-	ids  map[string]bool
 	out  []CallDelta // since the last take
 }
 
-// begin adds a call without arguments. It gets an id of our own if it has none, or one that another call has.
+// begin adds a call without arguments. id is the one that the model wrote, if it wrote any.
 func (l *callList) begin(name, id string) {
-	if id == "" || l.ids[id] {
-		id = l.id(len(l.list))
-	}
-	if l.ids == nil {
-		l.ids = map[string]bool{}
-	}
-	l.ids[id] = true
+	id = l.ids.next(name, id)
 	l.out = append(l.out, CallDelta{Index: len(l.list), ID: id, Name: name})
 	l.list = append(l.list, &replyCall{id: id, name: name})
 }

@@ -198,7 +198,7 @@ func randomMessages(rng *rand.Rand, template *Template) []art.Message {
 		case 1:
 			out = append(out, art.User(randomText(rng)))
 		case 2:
-			out = append(out, art.ToolResult("call_0", randomText(rng)))
+			out = append(out, art.ToolResult(callID(0), randomText(rng)))
 		case 3:
 			out = append(out, randomReply(rng))
 		case 4:
@@ -220,7 +220,7 @@ func randomReply(rng *rand.Rand) art.Message {
 			panic(err)
 		}
 		m.ToolCalls = append(m.ToolCalls, art.ToolCall{
-			ID: "call_" + string(rune('0'+i)), Name: "f" + randomText(rng), Arguments: string(arguments),
+			ID: callID(i), Name: "f" + randomText(rng), Arguments: string(arguments),
 		})
 	}
 	return m
@@ -372,18 +372,18 @@ func TestParse(t *testing.T) {
 		{"<think>\nhm, it was cut", "hm, it was cut", "", nil},
 		{"Hello <think>hm</think>", "", "Hello <think>hm</think>", nil},
 		{"</think>Hello", "", "</think>Hello", nil},
-		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"b\": 1,  \"a\": [2]}}\n</tool_call><|im_end|>", "", "", []art.ToolCall{call("call_0", "f", `{"b": 1,  "a": [2]}`)}},
-		{"Wait.\n<tool_call>{\"arguments\": null, \"name\": \"f\"}</tool_call>", "", "Wait.", []art.ToolCall{call("call_0", "f", "null")}},
+		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"b\": 1,  \"a\": [2]}}\n</tool_call><|im_end|>", "", "", []art.ToolCall{call(callID(0), "f", `{"b": 1,  "a": [2]}`)}},
+		{"Wait.\n<tool_call>{\"arguments\": null, \"name\": \"f\"}</tool_call>", "", "Wait.", []art.ToolCall{call(callID(0), "f", "null")}},
 		{"<tool_call>{\"name\": \"f\", \"arguments\": 1}</tool_call>\n<tool_call>{\"name\": \"g\", \"arguments\": \"x\"}</tool_call>\n Done.", "", "\n Done.",
-			[]art.ToolCall{call("call_0", "f", "1"), call("call_1", "g", `"x"`)}},
-		{"<think>a</think><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "a", "", []art.ToolCall{call("call_0", "f", "{}")}},
+			[]art.ToolCall{call(callID(0), "f", "1"), call(callID(1), "g", `"x"`)}},
+		{"<think>a</think><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "a", "", []art.ToolCall{call(callID(0), "f", "{}")}},
 		{"<tool_call>{\"name\": \"f\"}</tool_call>", "", "<tool_call>{\"name\": \"f\"}</tool_call>", nil},
 		{"<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>", "", "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>", nil},
 		{"<tool_call>{\"Name\": \"f\", \"arguments\": {}}</tool_call>", "", "<tool_call>{\"Name\": \"f\", \"arguments\": {}}</tool_call>", nil},
 		{"<tool_call>{\"name\": \"f\", \"arguments\": {}} x</tool_call>", "", "<tool_call>{\"name\": \"f\", \"arguments\": {}} x</tool_call>", nil},
 		{"<tool_call>{oops}</tool_call>\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "", "<tool_call>{oops}</tool_call>",
-			[]art.ToolCall{call("call_0", "f", "{}")}},
-		{"<tool_call><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "", "<tool_call>", []art.ToolCall{call("call_0", "f", "{}")}},
+			[]art.ToolCall{call(callID(0), "f", "{}")}},
+		{"<tool_call><tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "", "<tool_call>", []art.ToolCall{call(callID(0), "f", "{}")}},
 		{"<tool_call>{\"name\": \"f\", \"argu", "", "<tool_call>{\"name\": \"f\", \"argu", nil},
 	} {
 		want := art.Message{Role: art.RoleAssistant, Reasoning: c.reasoning, Content: c.content, ToolCalls: c.calls}
@@ -402,7 +402,7 @@ func TestParse_PlainTags(t *testing.T) {
 	must(t, err)
 	m := art.Message{Role: art.RoleAssistant, Reasoning: "hm", Content: "Wait.",
 		ToolCalls: []art.ToolCall{
-			{ID: "call_0", Name: "f", Arguments: `{"a": "é"}`}, {ID: "call_1", Name: "g", Arguments: "{}"},
+			{ID: callID(0), Name: "f", Arguments: `{"a": "é"}`}, {ID: callID(1), Name: "g", Arguments: "{}"},
 		}}
 	if got := parse(template, rendered(t, template, m)); !reflect.DeepEqual(got, m) {
 		t.Errorf("\n got %+v\nwant %+v", got, m)

@@ -57,7 +57,7 @@ func ExampleTemplate_Parse() {
 	fmt.Println(m.ToolCalls[0].ID, m.ToolCalls[0].Name, m.ToolCalls[0].Arguments)
 	// Output:
 	// "Is it raining?" "I will look."
-	// call_0 weather {"city": "Paris"}
+	// vMarJyxpV weather {"city": "Paris"}
 }
 
 func ExampleTemplate_Stream() {

@@ -131,9 +131,6 @@ func parseFunctionary(section string, _ []art.Tool) ([]art.ToolCall, error) {
 	return single(art.ToolCall{Name: name, Arguments: written}, err)
 }
 
-// mistralID is the id of the i-th call, if it has none of its own: Mistral's templates require nine letters and digits.
-func mistralID(i int) string { return fmt.Sprintf("call%05d", i) }
-
 // sameJSON reports whether two texts are the same JSON value, or the same text. The empty text is an empty object.
 func sameJSON(a, b string) bool {
 	if a == b {

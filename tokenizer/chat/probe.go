@@ -8,13 +8,14 @@ const (
 	probeKey   = "k8w4y"
 	probeValue = "v3j6u"
 	probeTool  = "t5m2e"
+	probeID    = "p4h8n2c6a" // as long as Mistral's templates demand
 	// probeSecond is the name of a second call.
 	probeSecond = "s9d1r"
 )
 
 // probeConversation is a question, a call, its result, an answer and another question.
 func probeConversation() []art.Message {
-	call := art.ToolCall{ID: mistralID(0), Name: probe, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}
+	call := art.ToolCall{ID: probeID, Name: probe, Arguments: `{"` + probeKey + `": "` + probeValue + `"}`}
 	result := art.ToolResult(call.ID, "a")
 	result.Name = probe
 	return []art.Message{

@@ -33,7 +33,10 @@ type Ends struct {
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
 // model; it may be nil. tools are those of the prompt: some formats need their schemas to tell numbers from strings.
 //
-// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream].
+// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream]. It keeps the id that the
+// model wrote, unless that is taken; see [ReplyReader.Answering]. Any other is nine letters and digits that depend on the
+// prompt, the seed and the index of the call: it does not repeat in a conversation, and is the same whenever the reply is
+// read.
 func (t *Template) Read(prompt []int32, tools []art.Tool) *ReplyReader {
 	return t.read(prompt, tools, false)
 }
@@ -53,7 +56,17 @@ func (t *Template) Stream(prompt []int32, tools []art.Tool) *ReplyReader {
 func (t *Template) read(prompt []int32, tools []art.Tool, early bool) *ReplyReader {
 	parser := t.reply.start(t.OpensReasoning(prompt), tools)
 	parser.early = early
+	parser.calls.ids.prompt = prompt
 	return (&ReplyReader{template: t, parser: parser}).Until(Ends{})
+}
+
+// Answering sets the messages of the prompt and the seed that the reply is sampled with. It is called before Add, and
+// returns the reader. No call of the reply gets the id of one in messages, and where several replies to one prompt are
+// sampled, the ids of their calls differ by the seed.
+func (r *ReplyReader) Answering(messages []art.Message, seed uint64) *ReplyReader {
+	r.parser.calls.ids.follow(messages)
+	r.parser.calls.ids.seed = seed
+	return r
 }
 
 // Until sets what else ends the reply. It is called before Add, and returns the reader. Stop strings are found in the

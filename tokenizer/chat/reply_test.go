@@ -146,6 +146,7 @@ func TestParse_InvertsTemplates(t *testing.T) {
 		must(t, err)
 		for range 100 {
 			m := c.message(rng)
+			giveIDs(&m, c.parser, prompt)
 			ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 			must(t, err)
 			got, err := template.Parse(prompt, masked(ids, mask), tools)

@@ -42,8 +42,8 @@ type callFormat struct {
 	parse func(section string, tools []art.Tool) ([]art.ToolCall, error)
 	// stream finds the calls of a section that begins with open, while it grows; nil if they are given only as a whole.
 	stream func(f *replyFormat, tools []art.Tool) callStream
-	// id returns the id of the i-th call of a reply, if it has none of its own.
-	id func(i int) string
+	// id is the rule for the ids of calls, where the template has one.
+	id func(c *callIDs, name, own string) string
 	// harmony says that a reply is a list of messages with headers; of the other fields only id and inner count then.
 	harmony bool
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -67,7 +66,7 @@ type replyParser struct {
 }
 
 func (f *replyFormat) start(thinking bool, tools []art.Tool) *replyParser {
-	p := &replyParser{format: f, tools: tools, calls: callList{id: f.calls.id}}
+	p := &replyParser{format: f, tools: tools, calls: callList{ids: callIDs{rule: f.calls.id}}}
 	if f.calls.harmony {
 		p.state = inHeader
 	}
@@ -236,6 +235,3 @@ func (p *replyParser) stepAfterReasoning(final bool) bool {
 
 // withoutTokens returns text in which tags are spelled out.
 func withoutTokens(s string) string { return strings.ReplaceAll(s, tokenByte, "") }
-
-// callID is the id of the i-th call, if it has none of its own.
-func callID(i int) string { return "call_" + strconv.Itoa(i) }

@@ -146,6 +146,7 @@ func TestParse_InvertsToolFormats(t *testing.T) {
 				must(t, err)
 				for range 60 {
 					m := formatMessage(rng, c)
+					giveIDs(&m, format, prompt)
 					ids, mask, err := template.Target(append(slices.Clone(before), m), tools)
 					must(t, err)
 					got, err := template.Parse(prompt, masked(ids, mask), tools)
