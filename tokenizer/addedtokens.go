@@ -23,11 +23,12 @@ type addedVocabulary struct {
 	raw, normalized finder
 	special         map[int32]bool
 	byContent       map[string]int32
+	shown           map[int32]string // what decoding writes for tokens, where it is not their content
 }
 
 // newAddedVocabulary takes tokens that have their ids. Of tokens with the same text, the first counts.
 func newAddedVocabulary(tokens []addedToken, normalize func(string) string) (*addedVocabulary, error) {
-	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}}
+	v := &addedVocabulary{special: map[int32]bool{}, byContent: map[string]int32{}, shown: map[int32]string{}}
 	for _, a := range tokens {
 		if _, twice := v.byContent[a.Content]; twice {
 			continue
@@ -37,7 +38,11 @@ func newAddedVocabulary(tokens []addedToken, normalize func(string) string) (*ad
 			v.special[a.ID] = true
 		}
 		if a.Normalized {
-			v.normalized.add(normalize(a.Content), a)
+			text := normalize(a.Content)
+			v.normalized.add(text, a)
+			if text != a.Content {
+				v.shown[a.ID] = text
+			}
 		} else {
 			v.raw.add(a.Content, a)
 		}

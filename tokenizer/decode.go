@@ -1,15 +1,21 @@
 package tokenizer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Decode returns the text of ids. skipSpecial omits special tokens. Bytes that are not UTF-8 become U+FFFD, as the
 // file's decoder does it: a byte-level one writes one for each truncated character. Ids that the file does not define
 // are omitted.
+//
+// An added token that is searched in normalized text decodes to its normalized text. As in Hugging Face's tokenizers
+// 0.23, it is omitted only if that is the text of a special token.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	r := t.decoder.start()
 	for _, id := range ids {
 		if t.shown(id, skipSpecial) {
-			r.push(t.texts[id])
+			r.push(t.decoded[id])
 		}
 	}
 	r.flush()
@@ -18,7 +24,28 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 
 // shown reports whether decoding writes an id.
 func (t *Tokenizer) shown(id int32, skipSpecial bool) bool {
-	return t.valid(id) && (!skipSpecial || !t.IsSpecial(id))
+	return t.valid(id) && (!skipSpecial || !t.skipped[id])
+}
+
+// setDecoded fills the tables of what decoders read and of what decoding omits.
+func (t *Tokenizer) setDecoded() {
+	t.decoded = t.texts
+	if len(t.added.shown) > 0 {
+		t.decoded = slices.Clone(t.texts)
+	}
+	for id, text := range t.added.shown {
+		t.decoded[id] = text
+	}
+	special := map[string]bool{}
+	for id := range t.added.special {
+		special[t.texts[id]] = true
+	}
+	t.skipped = map[int32]bool{}
+	for id, text := range t.decoded {
+		if special[text] && t.known[id] {
+			t.skipped[int32(id)] = true
+		}
+	}
 }
 
 // DecodeBytes returns the concatenation of the bytes of ids; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
@@ -42,13 +69,14 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 	return []byte(t.bytes[id])
 }
 
-// setBytes fills the table of bytes.
-func (t *Tokenizer) setBytes() {
-	t.bytes = make([]string, len(t.texts))
+// setDecoding fills the tables for decoding.
+func (t *Tokenizer) setDecoding() {
+	t.setDecoded()
+	t.bytes = make([]string, len(t.decoded))
 	last := func(s stage) bool { _, ok := s.(*bytesStage); return ok }
 	stages := t.decoder.start().stages
 	plain := len(stages) == 1 && last(stages[0])
-	for id, text := range t.texts {
+	for id, text := range t.decoded {
 		if plain {
 			t.bytes[id] = byteLevelText(text)
 		} else {

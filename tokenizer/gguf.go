@@ -251,7 +251,7 @@ func (g ggufMeta) assemble(f *modelFile, added []addedToken, pre ggufPattern) (*
 		return nil, err
 	}
 	t.decoder = decoder{func() stage { return &bytesStage{} }}
-	t.setBytes()
+	t.setDecoding()
 	bos, eos := g.id("bos", len(t.texts)), g.id("eos", len(t.texts))
 	var before, after []int32
 	if bos != absent {

@@ -182,7 +182,7 @@ func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
 		model.whole = m.userPieces()
 	}
 	t.decoder = m.decoder()
-	t.setBytes()
+	t.setDecoding()
 	var before, after []int32
 	if t.valid(m.bos) {
 		t.bos = []int32{m.bos}

@@ -43,7 +43,7 @@ func (s *Stream) Add(id int32) (delta string, stopped bool) {
 	}
 	s.early--
 	if s.tok.shown(id, s.skipSpecial) {
-		s.decoding.push(s.tok.texts[id])
+		s.decoding.push(s.tok.decoded[id])
 	}
 	return s.release(s.decoding.take())
 }

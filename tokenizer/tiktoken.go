@@ -51,7 +51,7 @@ func FromRanks(tokens []string, words string, special map[string]int32) (*Tokeni
 	if err := t.setSpecial(f, special); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	t.setBytes()
+	t.setDecoding()
 	return t, nil
 }
 

@@ -36,6 +36,8 @@ type Tokenizer struct {
 	decoder       decoder
 	ids           map[string]int32 // token as the file writes it -> id
 	texts         []string         // id -> token as the file writes it
+	decoded       []string         // id -> what the decoder reads; texts but for added tokens that are normalized
+	skipped       map[int32]bool   // ids that decoding without special tokens omits
 	bytes         []string         // id -> the bytes that it stands for within a text
 	known         []bool           // id -> whether the file defines it
 	bos, eos      []int32
@@ -98,7 +100,7 @@ func (t *Tokenizer) Token(id int32) string {
 	return t.texts[id]
 }
 
-// IsSpecial reports whether id is a control token, one that [Tokenizer.Decode] can skip.
+// IsSpecial reports whether id is a control token, one that [Tokenizer.Decode] can skip; see there for the exception.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.added.special[id] }
 
 // BOS returns the ids of the beginning-of-sequence token of tokenizer_config.json, none or one.

@@ -62,7 +62,7 @@ func assemble(file map[string]string) (*Tokenizer, error) {
 	if t.decoder, err = parseDecoder(member(file, "decoder")); err != nil {
 		return nil, err
 	}
-	t.setBytes()
+	t.setDecoding()
 	t.processors, err = parsePostProcessor(member(file, "post_processor"), t.valid)
 	return t, err
 }

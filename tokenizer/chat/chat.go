@@ -59,6 +59,15 @@ type vocabulary struct {
 	added map[string]int32
 }
 
+// written returns a token as a template writes it. An added token may decode to another text.
+func (v *vocabulary) written(id int32) string {
+	text := v.Token(id)
+	if added, ok := v.added[text]; ok && added == id {
+		return text
+	}
+	return v.Decode([]int32{id}, false)
+}
+
 // toolTemplate is the name of the template for conversations with tools, where a model has one of its own for these.
 const toolTemplate = "tool_use"
 

@@ -287,6 +287,33 @@ func FuzzPrompt_Extends(f *testing.F) {
 	})
 }
 
+// TestPrompt_NormalizedEnd: the token that ends a turn is found in what a template writes, though it decodes to another
+// text because it is normalized.
+func TestPrompt_NormalizedEnd(t *testing.T) {
+	tok, err := tokenizer.New(patched(t, map[string]json.RawMessage{
+		"normalizer": json.RawMessage(`{"type": "Lowercase"}`),
+		"added_tokens": json.RawMessage(`[{"id": 600, "content": "<TURN>", "normalized": true, "special": true},
+			{"id": 601, "content": "<END>", "normalized": true, "special": true}]`),
+	}), []byte(`{"eos_token": "<END>", "chat_template": "{% for m in messages %}<TURN>{{ m.content }}<END>{% endfor %}`+
+		`{% if add_generation_prompt %}<TURN>{% endif %}"}`))
+	must(t, err)
+	template, err := New(tok, "")
+	must(t, err)
+	h := art.History{Messages: []art.Message{art.User("hi")}}
+	prompt := template.mustPrompt(t, h.Messages, nil)
+	if text := tok.Decode(prompt, false); text != "<turn>hi<end><turn>" {
+		t.Errorf("the prompt decodes to %q", text)
+	}
+	reply := []int32{byteID(template.tok, 'o'), byteID(template.tok, 'k'), 601}
+	m := parse(template, reply)
+	m.Sample = &art.Sample{PromptIDs: prompt, IDs: reply}
+	h.Add(m, art.User("so?"))
+	if next := template.mustPrompt(t, h.Messages, nil); m.Content != "ok" ||
+		!slices.Equal(next[:len(prompt)+3], slices.Concat(prompt, reply)) {
+		t.Errorf("%q, then %v does not begin with %v and %v", m.Content, next, prompt, reply)
+	}
+}
+
 // TestTarget: the targets are what the assistant says, and all ids are the beginning of the prompt of the next reply.
 func TestTarget(t *testing.T) {
 	template, rng := newTemplate(t), seeded(t)

@@ -157,7 +157,7 @@ func (d *draft) turn(i int) (turn, bool) {
 	}
 	found := turn{len(head), len(d.text), ""}
 	for _, id := range d.template.stops {
-		stop := d.template.tok.Decode([]int32{id}, false)
+		stop := d.template.tok.written(id)
 		if at := strings.Index(d.text[len(head):found.end], stop); at >= 0 {
 			found.end, found.stop = len(head)+at, stop
 		}

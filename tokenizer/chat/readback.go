@@ -92,7 +92,7 @@ func (t *Template) readReply(conversation []art.Message, tools []art.Tool, sign 
 		}
 		at, end := replyStart(before, prompt, whole), len(whole)
 		for _, id := range t.stops {
-			if i := strings.Index(whole[at:end], t.tok.Decode([]int32{id}, false)); i >= 0 {
+			if i := strings.Index(whole[at:end], t.tok.written(id)); i >= 0 {
 				end = at + i
 			}
 		}
