@@ -85,13 +85,25 @@ type Datum struct {
 // NoTarget is the target of a position that is not in the loss.
 const NoTarget int32 = -1
 
+// InLoss reports whether the i-th of Targets is in a loss, which metrics are of too: it is not NoTarget, its weight is
+// not 0, and neither is its advantage where the loss is a multiple of that, as all of [TokenLosses] but
+// [LossCrossEntropy] and [LossDRO] are. So the positions of a prompt are out whichever way they are marked.
+func (d *Datum) InLoss(loss Loss, i int) bool {
+	if d.Targets[i] == NoTarget || d.Weights != nil && d.Weights[i] == 0 {
+		return false
+	}
+	multiple := loss == LossImportanceSampling || loss == LossPPO || loss == LossCISPO
+	return !multiple || d.Advantages[i] != 0
+}
+
 // ForwardResult is the result of a forward pass.
 type ForwardResult struct {
 	// Loss is the sum over all targets.
 	Loss float64
 	// Logprobs are those of the targets of each datum, under the weights of the training state; 0 for NoTarget.
 	Logprobs [][]float32
-	// Metrics are further ones that the backend measures, by the names in its documentation. May be nil.
+	// Metrics are further ones that the backend measures, by the names in its documentation, of the targets for which
+	// [Datum.InLoss] holds. May be nil.
 	Metrics map[string]float64
 	// NotFinite lists the data whose loss or gradient is NaN or infinite: all data, when those of each alone are finite
 	// and only the sum overflows. The next OptimStep is then skipped.

@@ -45,7 +45,7 @@ type LossInputs struct {
 	Old       *Node // [N] logprob of the token that ratios are taken against; 0 where no policy sampled it
 	Advantage *Node // [N]
 	Weight    *Node // [N]
-	Mask      *Node // [N] 1 for a token, 0 for padding
+	Mask      *Node // [N] 1 for a token, 0 for padding and for a token of weight 0, which becomes padding
 	Behavior  *Node // [N] logprob under the distribution that was sampled from; see Sequence
 	Reference *Node // [N] logprob under the reference policy; 0 where there is none
 	Entropy   *Node // [N] of the whole distribution that the token is drawn from, in nats; nil unless LossSpec.Entropy

@@ -22,7 +22,8 @@ type MicroBatch struct {
 	Placed []Row
 }
 
-// TokenBatch lists trained tokens, sequence by sequence, then padding of Mask 0.
+// TokenBatch lists trained tokens, sequence by sequence, then padding. A token of weight 0 is like padding for a loss
+// and its metrics; only its logprob is computed.
 type TokenBatch struct {
 	Position  []int32   // [N] index in [M] of the token before, whose hidden state predicts this one
 	Target    []int32   // [N] id of the token
@@ -31,11 +32,12 @@ type TokenBatch struct {
 	Behavior  []float32 // [N]
 	Reference []float32 // [N] 0 where there is none
 	Weight    []float32 // [N]
-	Mask      []float32 // [N] 1 for a token, 0 for padding
+	Mask      []float32 // [N] 1 for a token in the loss, 0 for one of weight 0 and for padding
 	Logprob   []float32 // [N] its logprob when it was sampled; no loss depends on it
 	Staleness []int     // [N] see Sequence; no loss depends on it
 	Sequence  []int32   // [N] index of its sequence
 	NumReal   int       // tokens that are not padding; they come first
+	NumInLoss int       // tokens of Mask 1
 }
 
 // Row is a part of a sequence that lies in a row of a layout: the tokens [Start, End) that the model reads of it. Those
@@ -190,12 +192,22 @@ func (t *TokenBatch) add(seq *Sequence, i int, indices []int32) {
 		t.Behavior = append(t.Behavior, at(seq.Behavior, j, seq.Logprobs[j]))
 		t.Reference = append(t.Reference, at(seq.Reference, j, 0))
 		t.Advantage = append(t.Advantage, float32(seq.Advantage+at(seq.Shaping, j, 0)))
-		t.Weight = append(t.Weight, float32(seq.Weight*at(seq.Weights, j, 1)))
-		t.Mask = append(t.Mask, 1)
+		t.addWeight(float32(seq.Weight * at(seq.Weights, j, 1)))
 		t.Staleness = append(t.Staleness, at(seq.Staleness, j, 0))
 		t.Sequence = append(t.Sequence, int32(i))
 		t.NumReal++
 	}
+}
+
+// addWeight appends the weight of a token, and with it the mask.
+func (t *TokenBatch) addWeight(weight float32) {
+	mask := float32(1)
+	if weight == 0 {
+		mask = 0
+	} else {
+		t.NumInLoss++
+	}
+	t.Weight, t.Mask = append(t.Weight, weight), append(t.Mask, mask)
 }
 
 // at returns list[i], or missing when there is no list.

@@ -66,7 +66,8 @@ func checkDecoded(t *testing.T, name string, tok *Tokenizer, c brokenCase) {
 			streamed += delta
 		}
 		if got := tok.Decode(c.IDs, skip); got != want || streamed+stream.Flush() != want {
-			t.Errorf("%s: %v, without special tokens %v:\n   got %+q\nstream %+q\n  want %+q", name, c.IDs, skip, got, streamed, want)
+			t.Errorf("%s: %v, without special tokens %v:\n   got %+q\nstream %+q\n  want %+q",
+				name, c.IDs, skip, got, streamed, want)
 		}
 	}
 }

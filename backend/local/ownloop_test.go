@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -198,4 +199,78 @@ func TestSaveWeights_OfStep(t *testing.T) {
 	require.NoError(t, m.LoadWeights(t.Context(), "m@weights/whole", true))
 	_, err = m.Publish(t.Context(), nil, nil)
 	require.NoError(t, err)
+}
+
+// TestForwardBackward_OneMask: loss, gradient and metrics are of the targets in the loss, however the positions of a
+// prompt are marked: by no target, by weight 0 or, where losses are multiples of it, by advantage 0. What else such a
+// position has does not matter. Old logprobs are those of the model, so the policy has not moved.
+func TestForwardBackward_OneMask(t *testing.T) {
+	b := open(t, t.TempDir())
+	m := art.NewModel("m", nil)
+	require.NoError(t, m.Register(t.Context(), b))
+	rng := seeded(t)
+	const n, prompt = 24, 17
+	input, targets := make([]int32, n), make([]int32, n)
+	for i := range n {
+		input[i], targets[i] = int32(rng.IntN(200)), int32(rng.IntN(200))
+	}
+	scored, err := m.Forward(t.Context(), []art.Datum{{Input: input, Targets: targets}}, art.LossCrossEntropy, nil)
+	require.NoError(t, err)
+	junk := func() float32 { return float32(rng.NormFloat64()*5 - 20) }
+	for _, loss := range []art.Loss{
+		art.LossImportanceSampling, art.LossPPO, art.LossCISPO, art.LossDRO, art.LossCrossEntropy,
+	} {
+		type measured struct {
+			loss, norm float64
+			metrics    map[string]float64
+		}
+		var want *measured
+		for _, mark := range []string{"target", "weight", "weight", "advantage"} {
+			if mark == "advantage" && (loss == art.LossDRO || loss == art.LossCrossEntropy) {
+				continue
+			}
+			d := art.Datum{Input: input, Targets: slices.Clone(targets), Weights: make([]float32, n)}
+			if loss != art.LossCrossEntropy {
+				d.Logprobs, d.Advantages = make([]float32, n), make([]float32, n)
+			}
+			for i := range n {
+				d.Weights[i] = 0.5
+				if loss != art.LossCrossEntropy {
+					d.Logprobs[i], d.Advantages[i] = scored.Logprobs[0][i], float32(i%3)-1.5
+				}
+				if i >= prompt {
+					continue
+				}
+				if loss != art.LossCrossEntropy {
+					d.Logprobs[i], d.Advantages[i] = junk(), junk()
+				}
+				switch mark {
+				case "target":
+					d.Targets[i], d.Weights[i] = art.NoTarget, junk()
+				case "weight":
+					d.Weights[i] = 0
+				case "advantage":
+					d.Advantages[i] = 0
+				}
+			}
+			result, err := m.ForwardBackward(t.Context(), []art.Datum{d}, loss, nil)
+			require.NoError(t, err)
+			if mark != "target" { // the logprobs of such a position are still computed
+				require.InDeltaSlice(t, scored.Logprobs[0], result.Logprobs[0], 1e-5)
+			}
+			step, err := m.OptimStep(t.Context(), art.AdamW{Eps: 1}) // of rate 0
+			require.NoError(t, err)
+			got := &measured{result.Loss, step.GradNorm, result.Metrics}
+			if want == nil {
+				want = got
+			}
+			require.InDelta(t, want.loss, got.loss, 1e-5, "%s, %s", loss, mark)
+			require.InEpsilon(t, want.norm, got.norm, 1e-4, "%s, %s", loss, mark)
+			require.InDeltaMapValues(t, want.metrics, got.metrics, 1e-5, "%s, %s", loss, mark)
+			if kl, ok := got.metrics["loss/kl_old_new"]; ok {
+				require.InDelta(t, 0, kl, 1e-9, "%s, %s", loss, mark)
+				require.InDelta(t, 0, got.metrics["loss/log_ratio_max"], 1e-5, "%s, %s", loss, mark)
+			}
+		}
+	}
 }

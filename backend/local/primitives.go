@@ -92,7 +92,7 @@ func (e *entry) tokenBatch(call tokenCall) (batch []grpo.Sequence, err error) {
 			return nil, datumError(call.op, i, what)
 		}
 		for k := range max(1, d.K) {
-			s := sequenceOf(d, k)
+			s := sequenceOf(d, k, call.loss)
 			s.Trajectory = i
 			if s.NumTrained() == 0 {
 				continue
@@ -129,21 +129,24 @@ func datumError(op string, i int, what string) error {
 }
 
 // sequenceOf makes a sequence of a datum with the k-th target of each position. Token i+1 is what position i predicts.
-func sequenceOf(d *art.Datum, k int) grpo.Sequence {
+// Of a target that is not in the loss only the logprob is computed: it has weight 0.
+func sequenceOf(d *art.Datum, k int, loss art.Loss) grpo.Sequence {
 	n, each := len(d.Input)+1, max(1, d.K)
 	s := grpo.Sequence{
 		IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n), Targets: make([]int32, n), Weight: 1,
+		Weights: make([]float64, n),
 	}
 	copy(s.IDs, d.Input)
-	if d.Weights != nil {
-		s.Weights = make([]float64, n)
-	}
 	if d.Advantages != nil {
 		s.Shaping = make([]float64, n)
 	}
 	for i := range d.Input {
 		from := i*each + k
 		s.Targets[i+1], s.Trained[i+1] = d.Targets[from], d.Targets[from] != art.NoTarget
+		if !d.InLoss(loss, from) {
+			continue
+		}
+		s.Weights[i+1] = 1
 		if d.Weights != nil {
 			s.Weights[i+1] = float64(d.Weights[from])
 		}

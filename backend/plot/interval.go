@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -32,9 +33,30 @@ func Interval(values []float64) (mean, low, high float64) {
 	return mean, mean - t*s/math.Sqrt(n), mean + t*s/math.Sqrt(n)
 }
 
+// Share returns the share of successes among n trials and its 95 % confidence interval, the score interval of Wilson
+// (1927), which also holds near 0 and 1:
+//
+//	(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)
+//
+// where p is successes/n and z the 97.5 % quantile of the normal distribution. A trial between success and failure,
+// such as a tie, counts half; then the interval is too wide, never too narrow. Without trials the share is NaN, and the
+// interval 0 to 1.
+func Share(successes, n float64) (share, low, high float64) {
+	if n == 0 {
+		return math.NaN(), 0, 1
+	}
+	p, z := successes/n, distuv.UnitNormal.Quantile(0.975)
+	middle, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	scale := 1 + z*z/n
+	return p, max(0, (middle-half)/scale), min(1, (middle+half)/scale)
+}
+
 // RewardInterval returns the mean reward of groups and its 95 % confidence interval. Trajectories of one group share
 // their scenario, so the values of the interval are the means of the groups, unless there is one group only, of an
 // evaluation that [art.Gather] made.
+//
+// It is that of [Interval]. Where all rewards are 0 or 1 it is that of [Share], so that 0 of 8 is not 0 to 0: with the
+// trials that would give the variance of the means, but at least the groups and at most the trajectories.
 func RewardInterval(groups []*art.TrajectoryGroup) (mean, low, high float64) {
 	return GroupInterval(groups, func(t *art.Trajectory) float64 { return t.Reward })
 }
@@ -44,24 +66,46 @@ func RewardInterval(groups []*art.TrajectoryGroup) (mean, low, high float64) {
 func GroupInterval(groups []*art.TrajectoryGroup, value func(*art.Trajectory) float64) (mean, low, high float64) {
 	var means, all []float64
 	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		var own []float64
-		for _, t := range g.Trajectories {
-			if t == nil {
-				continue
-			}
-			if v := value(t); !math.IsNaN(v) {
-				own = append(own, v)
-			}
-		}
-		if len(own) > 0 {
+		if own := trials(g, value); len(own) > 0 {
 			means, all = append(means, stat.Mean(own, nil)), append(all, own...)
 		}
 	}
 	if len(means) == 1 {
-		return Interval(all)
+		means = all
 	}
-	return Interval(means)
+	if len(all) == 0 || slices.ContainsFunc(all, func(v float64) bool { return v != 0 && v != 1 }) {
+		return Interval(means)
+	}
+	n := effectiveTrials(means, len(all))
+	return Share(stat.Mean(means, nil)*n, n)
+}
+
+// trials returns the values of the trajectories of a group that have one.
+func trials(g *art.TrajectoryGroup, value func(*art.Trajectory) float64) (own []float64) {
+	if g == nil {
+		return nil
+	}
+	for _, t := range g.Trajectories {
+		if t == nil {
+			continue
+		}
+		if v := value(t); !math.IsNaN(v) {
+			own = append(own, v)
+		}
+	}
+	return own
+}
+
+// effectiveTrials returns how many independent trials have the variance of the mean of clusters, p(1-p)/n: at least the
+// clusters, and at most all trials.
+//
+// Source: E. Korn and B. Graubard, Confidence intervals for proportions with small expected number of positive counts
+// estimated from survey data, 1998.
+func effectiveTrials(means []float64, all int) float64 {
+	clusters := float64(len(means))
+	p := stat.Mean(means, nil)
+	if len(means) == all || p == 0 || p == 1 { // of one trial each, or nothing shows how alike those of a cluster are
+		return clusters
+	}
+	return max(clusters, min(float64(all), p*(1-p)*clusters/stat.Variance(means, nil)))
 }

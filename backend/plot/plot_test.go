@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,4 +206,50 @@ func TestRewardInterval(t *testing.T) {
 	mean, low, high = RewardInterval([]*art.TrajectoryGroup{group(1, 2, 3)})
 	wantMean, wantLow, wantHigh = Interval([]float64{1, 2, 3})
 	require.Equal(t, []float64{wantMean, wantLow, wantHigh}, []float64{mean, low, high})
+}
+
+// The ends are those of statsmodels 0.14: proportion_confint(k, n, method="wilson").
+func TestShare(t *testing.T) {
+	for _, c := range []struct{ k, n, share, low, high float64 }{
+		{0, 10, 0, 0, 0.277533},
+		{5, 10, 0.5, 0.236593, 0.763407},
+		{10, 10, 1, 0.722467, 1},
+		{81, 263, 0.307985, 0.255289, 0.366213},
+	} {
+		share, low, high := Share(c.k, c.n)
+		require.InDeltaSlice(t, []float64{c.share, c.low, c.high}, []float64{share, low, high}, 1e-4, "%v of %v", c.k, c.n)
+	}
+	share, low, high := Share(0, 0)
+	require.True(t, math.IsNaN(share) && low == 0 && high == 1)
+}
+
+// Rewards of 0 and 1 have the interval of a share, which no result makes empty: of the groups, of the trajectories of
+// one group, and of as many trials as the means of groups vary like.
+func TestRewardInterval_Shares(t *testing.T) {
+	group := func(right, n int) *art.TrajectoryGroup {
+		g := &art.TrajectoryGroup{}
+		for i := range n {
+			g.Trajectories = append(g.Trajectories, &art.Trajectory{Reward: float64(min(1, max(0, right-i)))})
+		}
+		return g
+	}
+	for _, c := range []struct {
+		name   string
+		groups []*art.TrajectoryGroup
+		k, n   float64
+	}{
+		{"none of 8", slices.Repeat([]*art.TrajectoryGroup{group(0, 1)}, 8), 0, 8},
+		{"all of 8", slices.Repeat([]*art.TrajectoryGroup{group(1, 1)}, 8), 8, 8},
+		{"one", []*art.TrajectoryGroup{group(0, 1)}, 0, 1},
+		{"one group", []*art.TrajectoryGroup{group(3, 8)}, 3, 8},
+		{"3 of 4", append(slices.Repeat([]*art.TrajectoryGroup{group(1, 1)}, 3), group(0, 1)), 3, 4},
+		{"none in 3 tries each", slices.Repeat([]*art.TrajectoryGroup{group(0, 3)}, 8), 0, 8},
+		{"1 in 3 tries each", slices.Repeat([]*art.TrajectoryGroup{group(1, 3)}, 8), 8, 24},
+		{"all or none of 4 tries", []*art.TrajectoryGroup{group(4, 4), group(0, 4), group(4, 4)}, 2, 3},
+	} {
+		mean, low, high := RewardInterval(c.groups)
+		wantMean, wantLow, wantHigh := Share(c.k, c.n)
+		require.InDeltaSlice(t, []float64{wantMean, wantLow, wantHigh}, []float64{mean, low, high}, 1e-12, c.name)
+		require.Less(t, low, high, c.name)
+	}
 }

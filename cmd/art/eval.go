@@ -23,7 +23,8 @@ func init() {
 		summary: "how well a model or a run answers a file of scenarios",
 		args:    "MODEL FILE",
 		text: `
-Answers scenarios, scores the replies, and prints the mean score with its 95 % confidence interval.
+Answers scenarios, scores the replies, and prints the mean score with its 95 % confidence interval:
+Wilson's where all scores are 0 or 1, otherwise by Student's t.
 Replies are greedy unless --temperature is set. Scores are from 0 to 1:
 
   exact     the reply is the answer, but for case, punctuation and articles

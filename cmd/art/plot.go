@@ -24,8 +24,8 @@ func init() {
 		text: `
 Draws metrics of one or more runs over their steps as an SVG or PNG file. Metrics of split "train"
 are faint points with their trend; those of other splits are marked points. A reward of such a split
-has an error band where its trajectories are stored: its 95 % confidence interval by Student's t,
-with one value for each group.
+has an error band where its trajectories are stored: its 95 % confidence interval, with one value
+for each group. It is by Student's t, and Wilson's where all rewards are 0 or 1.
 
 With --bars each run is a bar: the metric at the step of RUN, or the newest before it.
 

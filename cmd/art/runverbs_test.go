@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -301,12 +302,13 @@ func TestEval(t *testing.T) {
 	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "nothing like it"}`,
 		`{"messages": [{"role": "user", "content": "say goodbye"}, {"role": "assistant", "content": "neither"}]}`)
 	result := output[evaluation](t, "eval", "tiny", file, "--json", "--max-tokens", "4", "--context", "64")
-	if result.Score != 0 || result.Scenarios != 2 || result.Failures != 0 {
+	if result.Score != 0 || result.Scenarios != 2 || result.Failures != 0 ||
+		result.Low != 0 || math.Abs(result.High-0.657620) > 1e-5 { // by Wilson's interval of 0 of 2
 		t.Errorf("%+v", result)
 	}
 	any := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "(?s).*"}`)
 	wantOutput(t, "eval player@1 "+any+" --check regex --store held_out --max-tokens 4 --tries 2 --context 64",
-		"player@1  regex 1.0000  (95 %: 1.0000 to 1.0000)  1 scenarios x 2")
+		"player@1  regex 1.0000  (95 %: 0.3424 to 1.0000)  1 scenarios x 2")
 	wantOutput(t, "show player --split held_out", "step 1: 2 trajectories", "reward 1")
 	history, err := os.ReadFile(filepath.Join(root, "games", "models", "player", "history.jsonl"))
 	if err != nil || !strings.Contains(string(history), `"held_out/reward":1`) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/ruler"
 )
 
@@ -105,21 +106,10 @@ func (t *Tally) count() {
 	}
 }
 
-// WinRate is the share of matches that the model won, a tie counting half, with its 95 % score interval (Wilson 1927),
-//
-//	(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)
-//
-// where p is (wins + ties/2) / n. A tie varies less than a win or a loss, so with ties the interval is too wide, never
-// too narrow. Without a verdict it is 0 to 1.
+// WinRate is the share of matches that the model won, a tie counting half, with its 95 % confidence interval; see
+// [plot.Share].
 func (t *Tally) WinRate() (rate, low, high float64) {
-	n := float64(t.Wins + t.Ties + t.Losses)
-	if n == 0 {
-		return math.NaN(), 0, 1
-	}
-	const z = 1.959963984540054 // the 97.5 % quantile of the normal distribution
-	p := (float64(t.Wins) + float64(t.Ties)/2) / n
-	middle, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return p, max(0, (middle-half)/(1+z*z/n)), min(1, (middle+half)/(1+z*z/n))
+	return plot.Share(float64(t.Wins)+float64(t.Ties)/2, float64(t.Wins+t.Ties+t.Losses))
 }
 
 // String is the tally on one line.

@@ -9,7 +9,6 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
-	"github.com/goart-dev/art/examples/internal/interval"
 )
 
 // baseline measures a player that needs no model, and returns the share of its games that reached the target.
@@ -18,7 +17,7 @@ func baseline(ctx context.Context, name string, move func(*board, *rand.Rand) st
 		t, rng := art.NewTrajectory(), art.Rand(ctx)
 		first := newBoard(rows, columns, rng)
 		return t, playGame(t, first, rng, func(b *board) (string, error) { return move(b, rng), nil })
-	}).share.Value
+	}).share
 }
 
 // measured returns the mean reward at the step of the run: logged before the run was stopped, or else measured now.
@@ -46,7 +45,7 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 type result struct {
 	group *art.TrajectoryGroup
 	mean  float64 // reward
-	share interval.Share
+	share float64 // of games that were won
 }
 
 // measure plays the games of a measurement and prints a row of the table, with 95 % confidence intervals.
@@ -60,8 +59,10 @@ func measure(ctx context.Context, name string, game func(context.Context) (*art.
 		wins += int(t.Metrics["win"])
 	}
 	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
-	r := result{g, mean, interval.Wilson(wins, len(g.Trajectories))}
-	fmt.Printf("%-20s %6.3f [%6.3f, %6.3f]  %v\n", name, mean, low, high, r.share)
+	share, least, most := plot.Share(float64(wins), float64(len(g.Trajectories)))
+	r := result{g, mean, share}
+	fmt.Printf("%-20s %6.3f [%6.3f, %6.3f]  %5.1f%% [%5.1f, %5.1f]\n", name, mean, low, high,
+		100*share, 100*least, 100*most)
 	return r
 }
 

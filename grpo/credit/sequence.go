@@ -21,7 +21,7 @@ type Sequence struct {
 	Advantage  float64   // of its trajectory
 	Shaping    []float64 // [S] added to the advantage of a token; nil is 0 for all
 	Weight     float64   // of each trained token; set by Normalize
-	Weights    []float64 // [S] multiply Weight; nil is 1 for all
+	Weights    []float64 // [S] multiply Weight; nil is 1 for all; a token of 0 is in neither loss nor metrics
 	Targets    []int32   // [S] ids whose logprobs are trained, where they are others than IDs; nil is IDs
 	Trajectory int       // index of the trajectory in the batch; histories of one trajectory share it
 }

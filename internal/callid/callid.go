@@ -1,5 +1,5 @@
-// Package callid makes the ids of tool calls for which a model or a service gives none, or one that the conversation has
-// already.
+// Package callid makes the ids of tool calls for which a model or a service gives none, or one that the conversation
+// has already.
 package callid
 
 import (

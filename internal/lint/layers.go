@@ -75,7 +75,9 @@ var layers = map[string]layer{
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
 	},
-	"backend/hosted":            {own: []string{"", "backend/rundir", "backend/server", "internal/callid", "internal/runs"}},
+	"backend/hosted": {own: []string{
+		"", "backend/rundir", "backend/server", "internal/callid", "internal/runs",
+	}},
 	"backend/openai":            {own: []string{"", "backend/hosted", "internal/wire", "tokenizer/openai"}},
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/publish":           {own: []string{"", "internal/runs"}},

@@ -145,7 +145,7 @@ func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) er
 	}
 	p.value += float64(value[0])
 	p.computed += m.Layout.Tokens()
-	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumReal); err != nil {
+	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumInLoss); err != nil {
 		return err
 	}
 	return m.spread(batch, out[2], p.logprobs)

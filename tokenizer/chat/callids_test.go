@@ -81,7 +81,8 @@ func TestRead_CallIDs(t *testing.T) {
 			}
 			m.Sample = &art.Sample{PromptIDs: prompt, IDs: reply}
 			h.Add(m, art.User("And now?"))
-			if next := template.mustPrompt(t, h.Messages, tools); !slices.Equal(next[:len(prompt)+len(reply)], slices.Concat(prompt, reply)) {
+			before := slices.Concat(prompt, reply)
+			if next := template.mustPrompt(t, h.Messages, tools); !slices.Equal(next[:len(before)], before) {
 				t.Errorf("%s: the prompt of turn %d does not begin with the one before and the reply", c.template, turn+1)
 			}
 			if turn >= 2 && !slices.Contains(idFormats, c.parser) { // the client drops all but the last turn
@@ -113,7 +114,8 @@ func callIDsOf(m *art.Message) (ids []string) {
 // TestRead_KimiIDs: a model that begins to count again in each reply, or writes the name alone, gets ids that count the
 // calls of the conversation, and the template writes them. An id that is right stays.
 func TestRead_KimiIDs(t *testing.T) {
-	template := withTemplate(t, "kimi_ids", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd)
+	const begin, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+	template := withTemplate(t, "kimi_ids", begin, end, kimiBegin, kimiSeparator, kimiEnd)
 	history := []art.Message{art.User("Hi")}
 	for _, c := range [][2]string{
 		{"functions.f:0", "functions.f:0"}, {"functions.f:0", "functions.f:1"}, {"functions.f:2", "functions.f:2"},
@@ -121,8 +123,7 @@ func TestRead_KimiIDs(t *testing.T) {
 		{"functions.g:5", "functions.g:5"}, {"f:0", "functions.f:8"},
 	} {
 		prompt := template.mustPrompt(t, history, nil)
-		reply := template.control.encode("<|tool_calls_section_begin|>"+kimiBegin+c[0]+kimiSeparator+"{}"+kimiEnd+
-			"<|tool_calls_section_end|><|im_end|>", 0)
+		reply := template.control.encode(begin+kimiBegin+c[0]+kimiSeparator+"{}"+kimiEnd+end+"<|im_end|>", 0)
 		r := template.Read(prompt, nil).Answering(history, 0)
 		for _, id := range reply {
 			r.Add(id)
@@ -133,7 +134,8 @@ func TestRead_KimiIDs(t *testing.T) {
 			t.Fatalf("%q: got %+v, want %q", c[0], m.ToolCalls, c[1])
 		}
 		history = append(history, m, art.ToolResult(c[1], "1"))
-		if text := template.mustText(t, history, nil, Whole); !strings.HasSuffix(text, "## Return of "+c[1]+"\n1<|im_end|>") ||
+		text := template.mustText(t, history, nil, Whole)
+		if !strings.HasSuffix(text, "## Return of "+c[1]+"\n1<|im_end|>") ||
 			!strings.Contains(text, kimiBegin+c[1]+kimiSeparator) {
 			t.Errorf("%q", text)
 		}
@@ -154,7 +156,9 @@ func TestText_NamedIDsDoNotRepeat(t *testing.T) {
 // TestRead_MistralIDs: Mistral's templates refuse an id that is not nine letters and digits, so a call whose id is
 // otherwise gets another.
 func TestRead_MistralIDs(t *testing.T) {
-	for own, kept := range map[string]bool{"a1B2c3D4e": true, "x": false, "a1B2c3D4é": false, "a1B2-3D4e": false, "a1B2c3D4e5": false} {
+	for own, kept := range map[string]bool{
+		"a1B2c3D4e": true, "x": false, "a1B2c3D4é": false, "a1B2-3D4e": false, "a1B2c3D4e5": false,
+	} {
 		p := smallFormat(t, Mistral, "").start(false, nil)
 		p.add(withTokens(p.format, "[TOOL_CALLS]f[CALL_ID]"+own+"[ARGS]{}"))
 		_, err := p.close()

@@ -33,10 +33,10 @@ type Ends struct {
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
 // model; it may be nil. tools are those of the prompt: some formats need their schemas to tell numbers from strings.
 //
-// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream]. It keeps the id that the
-// model wrote, unless that is taken; see [ReplyReader.Answering]. Any other is nine letters and digits that depend on the
-// prompt, the seed and the index of the call: it does not repeat in a conversation, and is the same whenever the reply is
-// read.
+// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream]. It keeps the id that
+// the model wrote, unless that is taken; see [ReplyReader.Answering]. Any other is nine letters and digits that depend
+// on the prompt, the seed and the index of the call: it does not repeat in a conversation, and is the same whenever the
+// reply is read.
 func (t *Template) Read(prompt []int32, tools []art.Tool) *ReplyReader {
 	return t.read(prompt, tools, false)
 }

@@ -101,8 +101,8 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 		if k := data[i].K; k > 1 {
 			shape = []int64{int64(len(list) / k), int64(k)}
 		}
-		for _, id := range data[i].Targets {
-			if id != art.NoTarget {
+		for j := range data[i].Targets {
+			if data[i].InLoss(art.Loss(req.Loss), j) {
 				targets++
 			}
 		}
@@ -115,7 +115,7 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 	for name, x := range result.Metrics {
 		out.Metrics[name+":mean"] = x
 	}
-	ratios(out.Metrics, data, result, req.Config)
+	ratios(out.Metrics, data, result, req)
 	for name, x := range out.Metrics {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			delete(out.Metrics, name) // JSON has no such numbers
@@ -124,16 +124,18 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 	return out
 }
 
-// ratios adds what policy losses measure over the targets with an advantage: the sum of p - q, which is minus an
-// estimate of KL(q, p); the extremes of the ratio exp(p - q); and how many of them are outside of the bounds of the
-// loss.
-func ratios(metrics map[string]float64, data []art.Datum, result *art.ForwardResult, config map[string]float64) {
-	lo, hasLow := config["clip_low_threshold"] // a bound that is not given is not counted
-	hi, hasHigh := config["clip_high_threshold"]
+// ratios adds what policy losses measure over the targets in the loss that have an advantage: the sum of p - q, which
+// is minus an estimate of KL(q, p); the extremes of the ratio exp(p - q); and how many of them are outside of the
+// bounds of the loss.
+func ratios(
+	metrics map[string]float64, data []art.Datum, result *art.ForwardResult, req *tinkerwire.ForwardRequest,
+) {
+	lo, hasLow := req.Config["clip_low_threshold"] // a bound that is not given is not counted
+	hi, hasHigh := req.Config["clip_high_threshold"]
 	low, high, sum, n, clipped := math.Inf(1), math.Inf(-1), 0.0, 0, 0
 	for i := range data {
 		for j, a := range data[i].Advantages {
-			if a == 0 {
+			if a == 0 || !data[i].InLoss(art.Loss(req.Loss), j) {
 				continue
 			}
 			gap := float64(result.Logprobs[i][j]) - float64(data[i].Logprobs[j])

@@ -31,3 +31,23 @@ func TestConvertData_NoTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestOutput_OneMask: the metrics of a pass are of the targets in the loss, whatever the other positions have.
+func TestOutput_OneMask(t *testing.T) {
+	result := &art.ForwardResult{Logprobs: [][]float32{{-3, -3, -3, -1}}}
+	for name, d := range map[string]art.Datum{
+		"targets":    {Targets: []int32{-1, -1, -1, 5}, Advantages: []float32{1, 2, -3, 1}},
+		"weights":    {Targets: []int32{5, 5, 5, 5}, Weights: []float32{0, 0, 0, 2}, Advantages: []float32{1, 2, -3, 1}},
+		"advantages": {Targets: []int32{5, 5, 5, 5}, Advantages: []float32{0, 0, 0, 1}},
+	} {
+		d.Logprobs = []float32{-9, 0, -7, -1}
+		got := output([]art.Datum{d}, result, &tinkerwire.ForwardRequest{Loss: string(art.LossPPO)}).Metrics
+		for metric, want := range map[string]float64{
+			"targets:sum": 1, "action_tokens:sum": 1, "logprob_gap:sum": 0, "ratio:min": 1, "ratio:max": 1,
+		} {
+			if got[metric] != want {
+				t.Errorf("%s: %s is %v, want %v", name, metric, got[metric], want)
+			}
+		}
+	}
+}
