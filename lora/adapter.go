@@ -8,7 +8,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // LayerShape is a linear layer of a model, or its embedding.
@@ -62,7 +65,9 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	} else if len(cfg.Targets) == 0 {
 		cfg.Targets = TargetsOf(layers)
 	}
-	a.config = cfg.withDefaults()
+	if a.config, err = cfg.resolve(names(chosen)); err != nil {
+		return nil, fmt.Errorf("lora: %w", err)
+	}
 	if err := checkRank(a.config, chosen); err != nil {
 		return nil, err
 	}
@@ -139,7 +144,9 @@ func (a *Adapter) Config() Config { return a.config.withDefaults() }
 // LayoutKey is equal for adapters of equal configuration and layers on the same model: they have equal graphs.
 func (a *Adapter) LayoutKey() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%+v", a.Config())
+	c := a.Config()
+	c.resolved = nil // it follows from the rest, and is printed as an address
+	fmt.Fprintf(&b, "%+v", c)
 	for _, l := range a.layers {
 		b.WriteString(" " + l.Name)
 	}
@@ -193,17 +200,21 @@ func (a *Adapter) Check(layers []LayerShape) error {
 		byName[shape.Name] = shape
 	}
 	var errs []error
+	var unknown []string
 	for _, l := range a.layers {
 		switch shape, ok := byName[l.Name]; {
 		case !ok:
-			errs = append(errs, fmt.Errorf("lora: the model has no layer %q that an adapter may attach to; it has %s", l.Name,
-				strings.Join(lastNames(layers), ", ")))
+			unknown = append(unknown, strconv.Quote(l.Name))
 		case shape != l.LayerShape:
 			errs = append(errs, fmt.Errorf("lora: layer %q is %d to %d in the adapter and %d to %d in the model",
 				l.Name, l.In, l.Out, shape.In, shape.Out))
 		}
 	}
-	return errors.Join(errs...)
+	if len(unknown) > 0 {
+		errs = append(errs, fmt.Errorf("lora: the model has no layer %s that an adapter may attach to; it has %s",
+			brief.Names(unknown), brief.Names(lastNames(layers))))
+	}
+	return brief.Errors(errs)
 }
 
 // sort orders the layers by name.
@@ -229,7 +240,7 @@ func validateShapes(layers []LayerShape) error {
 		}
 		seen[shape.Name] = true
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // checkTargets reports targets that match no layer, and lists the names that would.
@@ -238,24 +249,41 @@ func checkTargets(targets []string, layers []LayerShape) error {
 	var errs []error
 	for _, target := range targets {
 		if !slices.Contains(parts, target) {
-			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, strings.Join(parts, ", ")))
+			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, brief.Names(parts)))
 		}
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // checkMatches reports patterns that match none of the layers that get an adapter: they would have no effect.
 func checkMatches[T any](what string, patterns map[string]T, chosen []LayerShape) error {
 	var errs []error
+	watch := startStopwatch()
 	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		p, err := layerPattern(text)
-		if err == nil && !slices.ContainsFunc(chosen, func(l LayerShape) bool { return p.MatchString(l.Name) }) {
-			err = fmt.Errorf("lora: pattern %q of %s matches no layer of the adapter, whose names end in %s", text, what,
-				strings.Join(lastNames(chosen), ", "))
+		switch ok, err := matchesAny(text, chosen, watch); {
+		case err != nil:
+			return fmt.Errorf("lora: pattern %q of %s: %w", brief.Text(text), what, err)
+		case !ok:
+			errs = append(errs, fmt.Errorf("lora: pattern %q of %s matches no layer of the adapter, whose names end in %s",
+				text, what, brief.Names(lastNames(chosen))))
 		}
-		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
+}
+
+// matchesAny reports whether a pattern matches one of some layers.
+func matchesAny(text string, layers []LayerShape, watch stopwatch) (bool, error) {
+	p, err := layerPattern(text)
+	if err != nil {
+		return false, err
+	}
+	for _, l := range layers {
+		ok, err := p.MatchString(l.Name)
+		if err := watch.check(err); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
 
 // smallRank is allowed for layers of any size.
@@ -274,6 +302,15 @@ func checkRank(cfg Config, chosen []LayerShape) error {
 		}
 	}
 	return nil
+}
+
+// names returns the names of layers.
+func names(layers []LayerShape) []string {
+	list := make([]string, len(layers))
+	for i, l := range layers {
+		list[i] = l.Name
+	}
+	return list
 }
 
 // lastNames returns the last parts of the names of layers, sorted, each once.

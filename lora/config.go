@@ -1,13 +1,13 @@
 package lora
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // Defaults of [Config], ART's.
@@ -40,44 +40,31 @@ type Config struct {
 	// magnitude [Out] is trained beside them, see [Adapter.Hooks] (Liu et al. 2024, https://arxiv.org/abs/2402.09353).
 	DoRA bool
 	// Ranks and Alphas are those of single layers, by patterns for their full names, as PEFT's rank_pattern and
-	// alpha_pattern: a pattern is a regular expression for the whole name, or for what follows one of its dots. Of several
-	// that match, the first in the order of their text counts.
+	// alpha_pattern: a pattern is a regular expression in Python's syntax for the whole name, or for what follows one of
+	// its dots. Of several that match, the first counts: in the order of the file that [Load] read, and of others in the
+	// order of their text.
 	Ranks  map[string]int
 	Alphas map[string]float64
+
+	// The keys of Ranks and Alphas in the order of a file, where it is not that of their text.
+	rankOrder, alphaOrder []string
+	resolved              *resolution // of the layers of an adapter
 }
 
-// LayerRank returns the inner dimension of the adapter of a layer.
-func (c Config) LayerRank(layer string) int {
-	c = c.withDefaults()
-	return matching(c.Ranks, layer, c.Rank)
-}
+// LayerRank returns the inner dimension of the adapter of a layer. It panics where a pattern is not valid.
+func (c Config) LayerRank(layer string) int { return c.numbers(layer).rank }
 
 // Scale returns what B·A of a layer is multiplied by,
 //
 //	alpha / rank            alpha / sqrt(rank) with RankStabilized
+//
+// It panics where a pattern is not valid.
 func (c Config) Scale(layer string) float64 {
-	c = c.withDefaults()
-	alpha, rank := matching(c.Alphas, layer, c.Alpha), float64(c.LayerRank(layer))
+	n := c.numbers(layer)
 	if c.RankStabilized {
-		rank = math.Sqrt(rank)
+		return n.alpha / math.Sqrt(float64(n.rank))
 	}
-	return alpha / rank
-}
-
-// matching returns the value of the first pattern that matches a layer, or otherwise.
-func matching[T any](patterns map[string]T, layer string, otherwise T) T {
-	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		if p, err := layerPattern(text); err == nil && p.MatchString(layer) {
-			return patterns[text]
-		}
-	}
-	return otherwise
-}
-
-// layerPattern compiles a key of Ranks or Alphas. Source: get_pattern_key in peft/utils/other.py, PEFT 0.17, whose keys
-// are in Python's syntax; what Go's lacks is an error.
-func layerPattern(text string) (*regexp.Regexp, error) {
-	return regexp.Compile(`^(?:.*\.)?(?:` + text + `)$`)
+	return n.alpha / float64(n.rank)
 }
 
 // Validate lists every problem.
@@ -85,6 +72,7 @@ func (c Config) Validate() error {
 	given := c.Targets
 	c = c.withDefaults()
 	var errs []error
+	watch := startStopwatch()
 	if c.Rank < 0 {
 		errs = append(errs, fmt.Errorf("lora: rank is %d, it must be positive", c.Rank))
 	}
@@ -95,13 +83,13 @@ func (c Config) Validate() error {
 		if rank := c.Ranks[text]; rank <= 0 {
 			errs = append(errs, fmt.Errorf("lora: rank of %q is %d, it must be positive", text, rank))
 		}
-		errs = append(errs, checkPattern(text))
+		errs = append(errs, checkPattern(text, watch))
 	}
 	for _, text := range slices.Sorted(maps.Keys(c.Alphas)) {
 		if alpha := c.Alphas[text]; !(alpha > 0) || math.IsInf(alpha, 0) {
 			errs = append(errs, fmt.Errorf("lora: alpha of %q is %v, it must be finite and positive", text, alpha))
 		}
-		errs = append(errs, checkPattern(text))
+		errs = append(errs, checkPattern(text, watch))
 	}
 	if c.Pattern != "" {
 		errs = append(errs, checkTargetPattern(c.Pattern, given))
@@ -114,13 +102,16 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("lora: target %q is listed twice", target))
 		}
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // checkPattern reports a pattern that cannot be compiled.
-func checkPattern(text string) error {
+func checkPattern(text string, watch stopwatch) error {
+	if err := watch.check(nil); err != nil {
+		return err // at once: the rest are not compiled
+	}
 	if _, err := layerPattern(text); err != nil {
-		return fmt.Errorf("lora: pattern %q: %w", text, err)
+		return fmt.Errorf("lora: pattern %q: %w", brief.Text(text), err)
 	}
 	return nil
 }

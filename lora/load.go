@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -44,8 +45,15 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	a := &Adapter{config: cfg}
-	if a.layers, err = loadLayers(file, cfg); err != nil {
+	layers, err := layerNames(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", weightsFile, err)
+	}
+	a := &Adapter{}
+	if a.config, err = cfg.resolve(layers); err != nil {
+		return nil, fmt.Errorf("%s: rank_pattern, alpha_pattern: %w", configFile, err)
+	}
+	if a.layers, err = loadLayers(file, layers, a.config); err != nil {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
 	a.sort()
@@ -55,31 +63,28 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	return a, a.config.Validate()
 }
 
-// loadLayers reads the matrices of all layers.
-func loadLayers(file *safetensors.File, cfg Config) ([]Layer, error) {
-	names, err := layerNames(file.Names())
-	if err != nil {
-		return nil, err
-	}
+// loadLayers reads the matrices of layers.
+func loadLayers(file *safetensors.File, names []string, cfg Config) ([]Layer, error) {
 	var layers []Layer
 	var errs []error
 	for _, name := range names {
 		layer, err := loadLayer(file, name, cfg)
 		layers, errs = append(layers, layer), append(errs, err)
 	}
-	return layers, errors.Join(append(errs, checkFinite(layers))...)
+	return layers, brief.Errors(append(errs, checkFinite(layers)))
 }
 
 // baseSuffix is that of the base model's own embedding and head, which PEFT writes beside their adapters.
 const baseSuffix = ".base_layer.weight"
 
-// layerNames returns the layers that the keys of a file belong to. The base model's own weights are left out.
-func layerNames(keys []string) ([]string, error) {
+// layerNames returns the layers that the tensors of a file belong to. The base model's own weights are left out.
+func layerNames(file *safetensors.File) ([]string, error) {
+	keys := file.Names()
 	var names []string
 	var errs []error
 	for _, key := range keys {
 		name, prefixed := strings.CutPrefix(key, keyPrefix)
-		if base, ok := strings.CutSuffix(name, baseSuffix); ok && slices.Contains(keys, keyPrefix+base+matrixOf(keys, base)) {
+		if base, ok := strings.CutSuffix(name, baseSuffix); ok && has(file, keyPrefix+base+matrixOf(file, base)) {
 			continue
 		}
 		ends := 0
@@ -98,21 +103,27 @@ func layerNames(keys []string) ([]string, error) {
 		errs = append(errs, errors.New("no tensors"))
 	}
 	slices.Sort(names)
-	return slices.Compact(names), errors.Join(errs...)
+	return slices.Compact(names), brief.Errors(errs)
 }
 
 // matrixOf is the suffix of the first matrix of a layer.
-func matrixOf(keys []string, name string) string {
-	if slices.Contains(keys, keyPrefix+name+embeddingA) {
+func matrixOf(file *safetensors.File, name string) string {
+	if has(file, keyPrefix+name+embeddingA) {
 		return embeddingA
 	}
 	return suffixA
 }
 
+// has reports whether a file has a tensor.
+func has(file *safetensors.File, key string) bool {
+	_, ok := file.Tensor(key)
+	return ok
+}
+
 // loadLayer reads A, B and the magnitude of one layer, whose sizes follow from the matrices.
 func loadLayer(file *safetensors.File, name string, cfg Config) (Layer, error) {
 	rank := cfg.LayerRank(name)
-	embedding := matrixOf(file.Names(), name) == embeddingA
+	embedding := matrixOf(file, name) == embeddingA
 	endA, endB := suffixes(embedding)
 	a, shapeA, errA := loadMatrix(file, keyPrefix+name+endA)
 	b, shapeB, errB := loadMatrix(file, keyPrefix+name+endB)

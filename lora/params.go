@@ -1,11 +1,12 @@
 package lora
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // Param is one tensor of an adapter, in the layout of graphs.
@@ -55,7 +56,7 @@ func (a *Adapter) SetParams(data [][]float32) error {
 			errs = append(errs, fmt.Errorf("lora: layer %q has %d magnitudes, not %d", l.Name, l.Out, len(x[2])))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := brief.Errors(errs); err != nil {
 		return err
 	}
 	for i := range a.layers {

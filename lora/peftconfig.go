@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // peftConfig is adapter_config.json as PEFT writes it, in the fields that matter to LoRA and DoRA.
@@ -24,15 +26,15 @@ type peftConfig struct {
 	LayersToTransform json.RawMessage `json:"layers_to_transform,omitempty"`
 	LayersPattern     json.RawMessage `json:"layers_pattern,omitempty"`
 
-	LoraDropout     float64            `json:"lora_dropout"`
-	Bias            string             `json:"bias"`
-	FanInFanOut     bool               `json:"fan_in_fan_out"`
-	InitLoraWeights bool               `json:"init_lora_weights"`
-	ModulesToSave   []string           `json:"modules_to_save"`
-	UseDora         bool               `json:"use_dora"`
-	RankPattern     map[string]int     `json:"rank_pattern"`
-	AlphaPattern    map[string]float64 `json:"alpha_pattern"`
-	UseRSLora       bool               `json:"use_rslora"`
+	LoraDropout     float64         `json:"lora_dropout"`
+	Bias            string          `json:"bias"`
+	FanInFanOut     bool            `json:"fan_in_fan_out"`
+	InitLoraWeights bool            `json:"init_lora_weights"`
+	ModulesToSave   []string        `json:"modules_to_save"`
+	UseDora         bool            `json:"use_dora"`
+	RankPattern     json.RawMessage `json:"rank_pattern"` // the order of their keys matters
+	AlphaPattern    json.RawMessage `json:"alpha_pattern"`
+	UseRSLora       bool            `json:"use_rslora"`
 }
 
 // encodePEFT returns adapter_config.json. chosen is nil when the targets of cfg say which modules have an adapter.
@@ -43,6 +45,11 @@ func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, er
 			return nil, err
 		}
 		chosen = &selection{fields: map[string]json.RawMessage{keyTargets: targets}}
+	}
+	ranks, errRanks := orderedObject(cfg.Ranks, cfg.rankOrder)
+	alphas, errAlphas := orderedObject(cfg.Alphas, cfg.alphaOrder)
+	if err := errors.Join(errRanks, errAlphas); err != nil {
+		return nil, err
 	}
 	content, err := json.MarshalIndent(peftConfig{
 		PeftType:      "LORA",
@@ -61,18 +68,61 @@ func encodePEFT(cfg Config, chosen *selection, baseModelName string) ([]byte, er
 		InitLoraWeights: true,
 		UseDora:         cfg.DoRA,
 		UseRSLora:       cfg.RankStabilized,
-		RankPattern:     orEmpty(cfg.Ranks),
-		AlphaPattern:    orEmpty(cfg.Alphas),
+		RankPattern:     ranks,
+		AlphaPattern:    alphas,
 	}, "", "  ")
 	return append(content, '\n'), err
 }
 
-// orEmpty returns an empty map in place of nil: {} in place of null.
-func orEmpty[T any](m map[string]T) map[string]T {
-	if m == nil {
-		return map[string]T{}
+// orderedObject writes a map with its keys in the order of patternOrder.
+func orderedObject[T any](values map[string]T, order []string) (json.RawMessage, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, key := range patternOrder(values, order) {
+		name, errName := json.Marshal(key)
+		value, err := json.Marshal(values[key])
+		if err := errors.Join(errName, err); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
 	}
-	return m
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// decodePatterns reads rank_pattern or alpha_pattern. As in Python, a key that comes twice has its first place and its
+// last value. order stays nil where it is that of the text of the keys.
+func decodePatterns[T any](fields map[string]json.RawMessage, key string, values *map[string]T, order *[]string) error {
+	if err := decodeField(fields, key, values); err != nil {
+		return err
+	}
+	if len(*values) == 0 {
+		*values = nil
+		return nil
+	}
+	keys := make([]string, 0, len(*values))
+	seen := map[string]bool{}
+	in := json.NewDecoder(bytes.NewReader(fields[key]))
+	_, err := in.Token()
+	for err == nil && in.More() {
+		var name json.Token
+		var value json.RawMessage
+		if name, err = in.Token(); err == nil {
+			err = in.Decode(&value)
+		}
+		if text, ok := name.(string); ok && !seen[text] {
+			keys, seen[text] = append(keys, text), true
+		}
+	}
+	if !slices.IsSorted(keys) {
+		*order = keys
+	}
+	return err
 }
 
 // unsupported are settings of PEFT that change what an adapter computes and that this package does not support. Each is
@@ -103,20 +153,14 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 		decodeField(fields, "lora_alpha", &cfg.Alpha),
 		decodeField(fields, "use_dora", &cfg.DoRA),
 		decodeField(fields, "use_rslora", &cfg.RankStabilized),
-		decodeField(fields, "rank_pattern", &cfg.Ranks),
-		decodeField(fields, "alpha_pattern", &cfg.Alphas),
+		decodePatterns(fields, "rank_pattern", &cfg.Ranks, &cfg.rankOrder),
+		decodePatterns(fields, "alpha_pattern", &cfg.Alphas, &cfg.alphaOrder),
 	)
 	if err != nil {
 		return Config{}, nil, err
 	}
 	if cfg.Rank <= 0 || cfg.Alpha <= 0 {
 		return Config{}, nil, fmt.Errorf("r is %d and lora_alpha %v, both must be positive", cfg.Rank, cfg.Alpha)
-	}
-	if len(cfg.Ranks) == 0 {
-		cfg.Ranks = nil
-	}
-	if len(cfg.Alphas) == 0 {
-		cfg.Alphas = nil
 	}
 	chosen, err = parseSelection(fields)
 	return cfg, chosen, errors.Join(err, cfg.Validate())
@@ -138,10 +182,10 @@ func checkSupported(fields map[string]json.RawMessage) error {
 	}
 	for _, key := range unsupported {
 		if raw, ok := fields[key]; ok && !isOff(raw) {
-			errs = append(errs, fmt.Errorf("%s is %s: not supported", key, compact(raw)))
+			errs = append(errs, fmt.Errorf("%s is %s: not supported", key, brief.Text(compact(raw))))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...) // at most one for each key that is known
 }
 
 // changesBase reports whether an initialisation changes the base model.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -90,7 +91,7 @@ func checkFinite(layers []Layer) error {
 			errs = append(errs, fmt.Errorf("layer %q has a number that is not finite", l.Name))
 		}
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // allFinite reports whether no value is NaN or infinite.

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/dlclark/regexp2/v2" // Python's patterns, with lookahead, which package regexp lacks
+	"github.com/dlclark/regexp2/v2"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // Keys of adapter_config.json that choose the modules that have an adapter.
@@ -23,16 +25,18 @@ const (
 // allLinear is the value of target_modules that stands for all linear layers but the head.
 const allLinear = "all-linear"
 
-// patternTime bounds the matching of a pattern.
-const patternTime = time.Second
+// headLayer is the output head of transformers' models.
+const headLayer = "lm_head"
 
 // selection is how PEFT chooses modules by their full names. A module has an adapter when it is a target and not
 // excluded, and, where layers_to_transform is set and the module is not listed by its full name, lies in one of those
-// layers:
+// layers,
+// of which a name has the first:
 //
 //	<anything>.<one of layers_pattern, or any name part>.<layer>.<anything>
 //
-// Source: check_target_module_exists in peft/tuners/tuners_utils.py, PEFT 0.17.
+// Source: check_target_module_exists in peft/tuners/tuners_utils.py, PEFT 0.21. Before that the last number of a name
+// was its layer, which differs for experts only.
 type selection struct {
 	targets, exclude modules
 	layers           []int // layers_to_transform; empty is all
@@ -43,6 +47,7 @@ type selection struct {
 // modules is a list of full names or suffixes of them, or a pattern for full names.
 type modules struct {
 	names   []string
+	set     map[string]bool // of names
 	pattern *regexp2.Regexp // nil when there are names
 	all     bool            // "all-linear"
 }
@@ -67,8 +72,15 @@ func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 	if s.targets.isPattern() && (len(s.layers) > 0 || len(s.index) > 0) {
 		return nil, fmt.Errorf("%s and %s go with a list of %s, not with a pattern", keyLayers, keyPatterns, keyTargets)
 	}
+	if len(s.index) > 0 && s.layers == nil {
+		return nil, fmt.Errorf("%s has no effect without %s: set both, or remove it", keyPatterns, keyLayers)
+	}
 	if len(s.layers) > 0 && len(s.index) == 0 {
-		s.index = []*regexp2.Regexp{regexp2.MustCompile(`^.*\.[^.]*\.(\d+)\.`)}
+		anywhere, err := compile(`^.*?\.[^.]*\.(?P<idx>\d+)\.`)
+		if err != nil {
+			return nil, err
+		}
+		s.index = []*regexp2.Regexp{anywhere}
 	}
 	return s, nil
 }
@@ -101,7 +113,7 @@ func (s *selection) parse(key string, read func(json.RawMessage) error) error {
 func (s *selection) parsePatterns(raw json.RawMessage) error {
 	patterns, err := oneOrMany[string](raw)
 	for _, p := range patterns {
-		re, bad := compile(`^.*\.` + p + `\.(\d+)\.`)
+		re, bad := compile(`^(?:^|.*?\.)` + p + `\.(?P<idx>\d+)\.`)
 		s.index, err = append(s.index, re), errors.Join(err, bad)
 	}
 	return err
@@ -111,7 +123,8 @@ func (s *selection) parsePatterns(raw json.RawMessage) error {
 func parseModules(raw json.RawMessage, mayBeAll bool) (m modules, err error) {
 	if raw[0] == '[' {
 		m.names = []string{}
-		return m, json.Unmarshal(raw, &m.names)
+		err := json.Unmarshal(raw, &m.names)
+		return listed(m.names), err
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -124,6 +137,15 @@ func parseModules(raw json.RawMessage, mayBeAll bool) (m modules, err error) {
 	return m, err
 }
 
+// listed are the modules of a list.
+func listed(names []string) modules {
+	m := modules{names: names, set: map[string]bool{}}
+	for _, name := range names {
+		m.set[name] = true
+	}
+	return m
+}
+
 // oneOrMany reads a value or a list of values.
 func oneOrMany[T any](raw json.RawMessage) (list []T, err error) {
 	if raw[0] == '[' {
@@ -132,16 +154,6 @@ func oneOrMany[T any](raw json.RawMessage) (list []T, err error) {
 	var one T
 	err = json.Unmarshal(raw, &one)
 	return []T{one}, err
-}
-
-// compile compiles a Python pattern.
-func compile(pattern string) (*regexp2.Regexp, error) {
-	re, err := regexp2.Compile(strings.ReplaceAll(pattern, "(?P<", "(?<"))
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = patternTime
-	return re, nil
 }
 
 func (m modules) isPattern() bool { return m.all || m.pattern != nil }
@@ -155,15 +167,29 @@ func (m modules) match(name string) (ok, listed bool, err error) {
 		ok, err = m.pattern.MatchString(name)
 		return ok, false, err
 	}
-	if slices.Contains(m.names, name) {
-		return true, true, nil
+	for end := range ends(name) {
+		if m.set[end] {
+			return true, end == name, nil
+		}
 	}
-	isEnd := func(end string) bool { return strings.HasSuffix(name, "."+end) }
-	return m.all || slices.ContainsFunc(m.names, isEnd), false, nil
+	return m.all, false, nil
+}
+
+// ends are a name, and what follows each of its dots.
+func ends(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for more := true; more && yield(name); {
+			_, name, more = strings.Cut(name, ".")
+		}
+	}
 }
 
 // selects reports whether PEFT gives a module an adapter.
-func (s *selection) selects(name string) (bool, error) {
+func (s *selection) selects(l LayerShape) (bool, error) {
+	name := l.Name
+	if s.targets.all && (l.Embedding || name == headLayer) {
+		return false, nil
+	}
 	if excluded, _, err := s.exclude.match(name); excluded || err != nil {
 		return false, err
 	}
@@ -177,7 +203,7 @@ func (s *selection) selects(name string) (bool, error) {
 			return false, err
 		}
 		if m != nil {
-			layer, err := strconv.Atoi(m.GroupByNumber(1).String())
+			layer, err := strconv.Atoi(m.GroupByName("idx").String())
 			return err == nil && slices.Contains(s.layers, layer), nil //nolint:nilerr // a number beyond int is in no list
 		}
 	}
@@ -188,22 +214,29 @@ func (s *selection) selects(name string) (bool, error) {
 // be all of a target.
 func (s *selection) check(layers []LayerShape) error {
 	var errs []error
+	var others []string
+	there, watch := map[string]bool{}, startStopwatch()
 	for _, l := range layers {
-		switch ok, err := s.selects(l.Name); {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("layer %q: %w", l.Name, err))
-		case !ok:
-			errs = append(errs, fmt.Errorf("layer %q is not in target_modules, as PEFT reads %s", l.Name, s))
+		ok, err := s.selects(l)
+		if err := watch.check(err); err != nil {
+			return fmt.Errorf("layer %q: %w", l.Name, err)
+		}
+		if !ok {
+			others = append(others, strconv.Quote(l.Name))
+		}
+		for end := range ends(l.Name) {
+			there[end] = true
 		}
 	}
+	if len(others) > 0 {
+		errs = append(errs, fmt.Errorf("layer %s is not in target_modules, as PEFT reads %s", brief.Names(others), s))
+	}
 	for _, module := range s.targets.names {
-		one := modules{names: []string{module}}
-		has := func(l LayerShape) bool { ok, _, _ := one.match(l.Name); return ok }
-		if !s.exclude.isSet() && !slices.ContainsFunc(layers, has) {
+		if !s.exclude.isSet() && !there[module] {
 			errs = append(errs, fmt.Errorf("target module %q has no tensors", module))
 		}
 	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // String returns the fields for messages.
@@ -212,7 +245,7 @@ func (s *selection) String() string {
 	if err != nil {
 		return err.Error()
 	}
-	return string(text)
+	return brief.Text(string(text))
 }
 
 // isPlain reports whether the selection is all layers with these last name parts, which [Config] expresses.
@@ -222,10 +255,7 @@ func (s *selection) isPlain(targets []string) bool {
 
 // selectLayers returns the selection of the layers by their full names.
 func selectLayers(layers []LayerShape) *selection {
-	s := &selection{targets: modules{names: []string{}}}
-	for _, l := range layers {
-		s.targets.names = append(s.targets.names, l.Name)
-	}
+	s := &selection{targets: listed(names(layers))}
 	raw, err := json.Marshal(s.targets.names)
 	if err != nil {
 		panic(err) // strings are JSON
@@ -249,9 +279,10 @@ func selectByPattern(pattern string, layers []LayerShape) (chosen []LayerShape, 
 	if err != nil {
 		return nil, err
 	}
+	watch := startStopwatch()
 	for _, l := range layers {
-		ok, err := s.selects(l.Name)
-		if err != nil {
+		ok, err := s.selects(l)
+		if err := watch.check(err); err != nil {
 			return nil, fmt.Errorf("lora: pattern %q, layer %q: %w", pattern, l.Name, err)
 		}
 		if ok {
@@ -275,7 +306,7 @@ func example(layers []LayerShape) string {
 // checkTargetPattern reports a pattern that cannot be used, or stands beside targets.
 func checkTargetPattern(pattern string, targets []string) error {
 	if len(targets) > 0 {
-		return fmt.Errorf("lora: targets %q and pattern %q are both set", targets, pattern)
+		return fmt.Errorf("lora: targets %s and pattern %q are both set", brief.Names(targets), pattern)
 	}
 	if strings.EqualFold(pattern, allLinear) {
 		return fmt.Errorf("lora: pattern %q is no regular expression; leave it empty for all linear layers", pattern)

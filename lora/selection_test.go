@@ -78,7 +78,7 @@ func TestSelection_AsPEFT(t *testing.T) {
 			require.NoError(t, err)
 			var chosen []string
 			for _, l := range testLayers() {
-				ok, err := s.selects(l.Name)
+				ok, err := s.selects(l)
 				require.NoError(t, err)
 				if ok {
 					chosen = append(chosen, strings.TrimPrefix(l.Name, "model.layers."))
@@ -178,8 +178,8 @@ func FuzzSelection(f *testing.F) {
 		again, err := parseSelection(first.fields)
 		require.NoError(t, err)
 		for _, l := range testLayers() {
-			x, errX := first.selects(l.Name)
-			y, errY := again.selects(l.Name)
+			x, errX := first.selects(l)
+			y, errY := again.selects(l)
 			if errX == nil && errY == nil {
 				require.Equal(t, x, y)
 			}

@@ -91,7 +91,11 @@ func adapterDigest(a *lora.Adapter) string {
 	if c.DoRA {
 		fmt.Fprintln(h, "dora")
 	}
+	byText := lora.Config{Rank: c.Rank, Alpha: c.Alpha, RankStabilized: c.RankStabilized, Ranks: c.Ranks, Alphas: c.Alphas}
 	for _, l := range a.Layers() {
+		if scale := c.Scale(l.Name); scale != byText.Scale(l.Name) { // by the order of a file
+			fmt.Fprintf(h, "scale %v\n", scale)
+		}
 		fmt.Fprintf(h, "%q %d %d\n", l.Name, l.In, l.Out)
 		hashFloats(h, l.A)
 		hashFloats(h, l.B)

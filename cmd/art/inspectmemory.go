@@ -45,8 +45,9 @@ func (p memoryPlan) layout(c *model.Config, run *adapterReport) (*lora.Adapter, 
 			layers = append(layers, l.LayerShape)
 		}
 		cfg.Targets = run.adapter.Config().Targets
-		if cfg.Ranks == nil {
-			cfg.Ranks = run.adapter.Config().Ranks
+		if kept := run.adapter.Config(); cfg.Ranks == nil { // with the order of its patterns
+			kept.Rank, kept.DoRA, kept.Alphas = cfg.Rank, cfg.DoRA, nil
+			cfg = kept
 		}
 		return lora.New(cfg, layers, 0)
 	}

@@ -47,15 +47,15 @@ var layers = map[string]layer{
 	"grpo": {own: []string{"grpo/credit", "internal/graphx"},
 		mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"grpo/credit": {},
-	"lora": {own: []string{"internal/graphx", "internal/safetensors"},
+	"lora": {own: []string{"internal/brief", "internal/graphx", "internal/safetensors"},
 		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
 	"tokenizer/openai":  {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
 	"internal/sampling": {mods: []string{"golang.org/x/sys/cpu"}},
 	"model": {
-		own:  []string{"internal/sampling", "internal/graphx", "internal/safetensors", "internal/gguf"},
+		own:  []string{"internal/brief", "internal/sampling", "internal/graphx", "internal/safetensors", "internal/gguf"},
 		mods: gomlx,
 	},
-	"model/hub": {own: []string{"internal/safetensors"}, mods: []string{
+	"model/hub": {own: []string{"internal/brief", "internal/safetensors"}, mods: []string{
 		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
 	}}, // constants of the hub's protocol; locks shared with Python
 	"model/tiny": {own: []string{"model"}},
@@ -126,6 +126,7 @@ var layers = map[string]layer{
 		mods: append([]string{"github.com/gomlx/go-xla", "github.com/klauspost/cpuid/v2"}, gomlx...),
 	},
 	"internal/arttest":   {own: []string{""}, light: true},
+	"internal/brief":     {},
 	"internal/basemodel": {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...": {any: true},
 	"internal/cmd/...":   {any: true},

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // The files of a model. Those of required must be there; those of optional are fetched where the repository has them.
@@ -53,16 +55,7 @@ func wanted(names []string) ([]string, error) {
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("it has no %s: it is not a model that can be used here. It has: %s",
-			strings.Join(missing, ", "), abbreviate(names))
+			strings.Join(missing, ", "), brief.Names(names))
 	}
 	return files, nil
-}
-
-// abbreviate lists the first names.
-func abbreviate(names []string) string {
-	const most = 20
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
