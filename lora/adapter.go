@@ -193,6 +193,13 @@ func (a *Adapter) Clone() *Adapter {
 	return c
 }
 
+// Of returns the part of the adapter that belongs to some layers. Matrices are not copied.
+func (a *Adapter) Of(has func(layer string) bool) *Adapter {
+	part := &Adapter{config: a.Config(), chosen: a.chosen, layers: a.Layers()}
+	part.layers = slices.DeleteFunc(part.layers, func(l Layer) bool { return !has(l.Name) })
+	return part
+}
+
 // Check reports the layers of the adapter that a model with the given layers lacks, or has in another size.
 func (a *Adapter) Check(layers []LayerShape) error {
 	byName := map[string]LayerShape{}

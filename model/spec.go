@@ -139,7 +139,10 @@ func (c *Config) Adaptable() []LinearShape {
 	return list
 }
 
-func layerName(l int) string { return fmt.Sprintf("model.layers.%d.", l) }
+// blockPrefix begins the names of what is in a block.
+const blockPrefix = "model.layers."
+
+func layerName(l int) string { return fmt.Sprintf("%s%d.", blockPrefix, l) }
 
 func (s Spec) size() int {
 	n := 1

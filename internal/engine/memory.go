@@ -27,8 +27,26 @@ type Memory struct {
 func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	c := opts.Config
 	opts = opts.withDefaults()
+	_, weights := c.Outline()
+	m := Memory{Weights: size(weights), Programs: programBytes(opts)}
+	m.Cache = size(slices.Repeat([]shapes.Shape{cacheShape(opts)}, 2*c.NumLayers))
+	var err error
+	if _, alike := c.FirstLayers(graphx.FewLayers); !alike {
+		m.Work, err = planWork(opts, layout)
+		return m, err
+	}
+	m.Work, err = graphx.WorkOfLayers(c.NumLayers, func(layers int) (int64, error) {
+		few := opts
+		few.Config, _ = c.FirstLayers(layers)
+		return planWork(few, layout.Of(few.Config.HasBlock))
+	})
+	return m, err
+}
+
+// planWork returns the bytes of the largest round, and of copying a block of the cache.
+func planWork(opts Options, layout *lora.Adapter) (int64, error) {
+	c := opts.Config
 	params, in := c.Outline()
-	m := Memory{Weights: size(in), Programs: programBytes(opts)}
 	r := &runner{opts: opts, config: c, params: params, widths: widths(opts)}
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
@@ -38,7 +56,6 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 	adapter.inputs = make([]*tensors.Tensor, len(in)-len(params.Names)) // only their number counts
 	k := &cache{device: opts.Device, shape: cacheShape(opts)}
 	layers := slices.Repeat([]shapes.Shape{k.shape}, 2*c.NumLayers)
-	m.Cache = size(layers)
 	blocks := windows(opts).Largest() / BlockTokens
 	var rounds int64
 	for _, s := range largestRounds(opts) {
@@ -46,13 +63,12 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 			slices.Concat(in, layers, []shapes.Shape{shapeI32(s.rows, s.width), shapeI32(s.rows), shapeI32(s.rows),
 				shapeI32(s.rows, blocks), shapeI32(s.rows, 1)}))
 		if err != nil {
-			return m, err
+			return 0, err
 		}
 		rounds = max(rounds, round+shapeF32(s.rows, c.VocabSize).ByteSize()) // the last is what a round returns
 	}
 	copying, err := work(opts.Device, k.copyGraph, slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32()}))
-	m.Work = rounds + copying
-	return m, err
+	return rounds + copying, err
 }
 
 // largestRounds returns the rounds of which one takes most memory: the widest prompt, and all slots.

@@ -36,6 +36,21 @@ func WorkOfGraph(
 	return workOf(run)
 }
 
+// FewLayers is how many layers are compiled to plan for many that are alike, and the least of [WorkOfLayers].
+const FewLayers = 4
+
+// WorkOfLayers returns what a graph of many layers takes from two graphs of few. After the first three each layer adds as
+// many bytes as any other, if they are alike: its part of what is kept, and nothing of what is needed for a moment.
+// work returns the bytes of a graph of so many layers.
+func WorkOfLayers(layers int, work func(layers int) (int64, error)) (int64, error) {
+	less, err := work(FewLayers - 1)
+	if err != nil {
+		return 0, err
+	}
+	few, err := work(FewLayers)
+	return few + int64(layers-FewLayers)*(few-less), err
+}
+
 func workOf(run compute.Executable) (int64, error) {
 	w, ok := run.(worker)
 	if !ok {

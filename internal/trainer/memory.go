@@ -77,15 +77,16 @@ func copiesOf(on graphx.Profile, all, own float64) float64 {
 // Plan returns what training an adapter of this layout will take on sequences of that many tokens, all of which are
 // trained on. The graph of a micro-batch is compiled and not run.
 func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (Memory, error) {
-	_, in := c.Outline()
-	var adapter int64
-	for _, p := range layout.Params() {
-		s := shapes.Make(dtypes.Float32, p.Shape...)
-		in, adapter = append(in, s), adapter+s.ByteSize()
-	}
-	in = append(in, layout.NormShapes()...)
 	t := New(AdapterTarget(c, params(c), layout), opts)
-	work, err := t.planWork(in, adapter, length)
+	adapter := int64(4 * layout.NumParams())
+	work, err := t.planWork(adapter, length, func(c *model.Config) (Target, []shapes.Shape) {
+		_, in := c.Outline()
+		layout := layout.Of(c.HasBlock)
+		for _, p := range layout.Params() {
+			in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
+		}
+		return AdapterTarget(c, params(c), layout), append(in, layout.NormShapes()...)
+	})
 	if err != nil {
 		return Memory{}, err
 	}
@@ -105,16 +106,35 @@ func PlanFull(c *model.Config, length int, opts Options) (Memory, error) {
 		weights += s.ByteSize()
 	}
 	t := New(FullTarget(c), opts)
-	work, err := t.planWork(in, weights, length)
+	work, err := t.planWork(weights, length, func(c *model.Config) (Target, []shapes.Shape) {
+		_, in := c.Outline()
+		return FullTarget(c), in
+	})
 	return Memory{Adapter: fullCopies * weights, Work: work, Programs: t.opts.ProgramBytes}, err
 }
 
-// planWork returns the bytes of the micro-batches that are computed at once. in are the shapes of the inputs that they
-// have in common, and gradient the bytes of the gradient of one.
-func (t *Trainer) planWork(in []shapes.Shape, gradient int64, length int) (int64, error) {
-	build := t.lossGraph(grpo.PolicyLoss{}, true, t.sizes.Recompute).build
-	work := func(l grpo.Layout) (int64, error) {
-		bytes, err := graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, l.Shapes()))
+// planWork returns the bytes of the micro-batches that are computed at once. of returns the target of a model, with the
+// shapes of the inputs that all micro-batches have in common, and gradient the bytes of the gradient of one.
+func (t *Trainer) planWork(
+	gradient int64, length int, of func(*model.Config) (Target, []shapes.Shape),
+) (int64, error) {
+	graph := func(c *model.Config, l grpo.Layout) (int64, error) {
+		part := *t
+		target, in := of(c)
+		part.target = target
+		build := part.lossGraph(grpo.PolicyLoss{}, true, t.sizes.Recompute).build
+		return graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, l.Shapes()))
+	}
+	work := func(l grpo.Layout) (bytes int64, err error) {
+		c := t.target.config
+		if _, alike := c.FirstLayers(graphx.FewLayers); alike {
+			bytes, err = graphx.WorkOfLayers(c.NumLayers, func(layers int) (int64, error) {
+				few, _ := c.FirstLayers(layers)
+				return graph(few, l)
+			})
+		} else {
+			bytes, err = graph(c, l)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("trainer: plan: %w", err)
 		}
