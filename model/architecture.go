@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -13,7 +12,8 @@ import (
 // architecture is how the models of one model_type are built.
 type architecture struct {
 	modelType string
-	class     string // its entry in "architectures"
+	class     string   // its entry in "architectures"
+	reads     []string // the forwardKeys that it builds
 	// defaults sets the defaults that transformers has for keys that are absent from a file; keys are those present. nil:
 	// only the defaults that all architectures share.
 	defaults func(c *Config, keys map[string]json.RawMessage) error
@@ -38,10 +38,6 @@ func (c *Config) architecture() (*architecture, error) {
 	if slices.Contains(types, c.ModelType) {
 		return nil, fmt.Errorf("architectures %q is not supported with model_type %q: this version builds %s",
 			c.Architectures, c.ModelType, strings.Join(classes, ", "))
-	}
-	if c.ModelType == "gemma3" {
-		return nil, errors.New("model_type \"gemma3\" reads images too, and only text models are supported: " +
-			"use a checkpoint of model_type \"gemma3_text\"")
 	}
 	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType,
 		strings.Join(types, ", "))
@@ -112,11 +108,7 @@ func (d *design) slide(c *Config, check checker) {
 	if c.LayerTypes == nil {
 		return
 	}
-	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes),
-		len(d.layers))
-	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
-		check(kind == LayerFull || kind == LayerSliding, "layer_types: %q is not supported: this version has %s and %s", kind,
-			LayerFull, LayerSliding)
+	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] { // checkKinds reports others
 		if kind == LayerSliding {
 			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, LayerSliding)
 			d.layers[i].window = c.SlidingWindow
@@ -124,9 +116,18 @@ func (d *design) slide(c *Config, check checker) {
 	}
 }
 
-// checkKinds compares the windows with LayerTypes, which some architectures ignore.
+// checkKinds compares the layers with LayerTypes, which some architectures do not read.
 func (d *design) checkKinds(c *Config, check checker) {
+	if c.LayerTypes == nil {
+		return
+	}
+	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes),
+		len(d.layers))
 	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
+		if kind != LayerFull && kind != LayerSliding {
+			check(false, "layer_types: %q is not supported: this version has %s and %s", kind, LayerFull, LayerSliding)
+			return
+		}
 		check((kind == LayerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i,
 			kind, c.ModelType)
 	}

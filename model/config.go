@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,13 +11,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/brief"
 )
 
 // ConfigFile is the name of the configuration in a model folder.
 const ConfigFile = "config.json"
 
-// Config is a model's config.json, under Hugging Face's names. Fields that an architecture does not have are zero, and
-// ignored.
+// Config is a model's config.json, under Hugging Face's names. Fields that an architecture does not have are zero:
+// [Config.Validate] refuses those that would change what it computes.
 type Config struct {
 	Architectures    []string `json:"architectures"`
 	ModelType        string   `json:"model_type"` // one of the ModelType constants
@@ -83,17 +84,15 @@ const (
 	LayerSliding = "sliding_attention"
 )
 
-// unsupported are keys of config.json that change the computation in a way that is not supported, with the values that
-// change nothing; nor does null.
-var unsupported = map[string][]string{
-	"quantization_config":         {"false", "{}"},
-	"compression_config":          {"false", "{}"},
-	"partial_rotary_factor":       {"1", "1.0"},
-	"use_bidirectional_attention": {"false"},
+// LoadConfig reads the configuration of a model: config.json in a folder, or the header of a GGUF file.
+func LoadConfig(path string) (*Config, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return loadGGUFConfig(path)
+	}
+	return loadFolderConfig(path)
 }
 
-// LoadConfig reads dir's config.json.
-func LoadConfig(dir string) (*Config, error) {
+func loadFolderConfig(dir string) (*Config, error) {
 	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -103,6 +102,12 @@ func LoadConfig(dir string) (*Config, error) {
 		return nil, fmt.Errorf("%w (in %s)", err, dir)
 	}
 	return c, nil
+}
+
+// CheckConfig reports why a model with this config.json cannot be used, without its weights.
+func CheckConfig(data []byte) error {
+	_, err := ParseConfig(data)
+	return err
 }
 
 // ParseConfig reads a config.json, as transformers 4 or 5 writes it, with transformers' defaults for absent keys. A key
@@ -130,11 +135,6 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	}
 	if err := c.readKnown(keys); err != nil {
 		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(unsupported)) {
-		if v := keys[key]; !absent(v) && !slices.Contains(unsupported[key], string(v)) {
-			return fmt.Errorf("%s is not supported (found %s)", key, v)
-		}
 	}
 	if err := c.readRope(keys); err != nil {
 		return err
@@ -175,7 +175,11 @@ func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
 			}
 		}
 	}
-	return c.architecture()
+	a, err := c.architecture()
+	if what := describe(&c, keys); err != nil && what != "" {
+		err = fmt.Errorf("the checkpoint is %s: %w", what, err)
+	}
+	return a, err
 }
 
 // readKnown decodes the keys that Config has, except those of rotary embeddings. Names are case-sensitive:
@@ -310,7 +314,7 @@ func (c *Config) Validate() error {
 	if c.NumLayers <= mostLayers {
 		a.describe(c, check).checkKinds(c, check)
 	}
-	return errors.Join(errs...)
+	return brief.Errors(append(errs, c.checkForward(a)))
 }
 
 // checker reports a problem unless ok.

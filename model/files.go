@@ -12,6 +12,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -186,19 +187,7 @@ func check(c *Config, set tensorSet) error {
 				fmt.Errorf("model: the checkpoint has %s, which %s does not: is it another architecture?", name, c.ModelType))
 		}
 	}
-	return abbreviated(errs)
-}
-
-// mostReported bounds the errors about tensors: with a wrong configuration, every tensor of a large model may be wrong.
-const mostReported = 20
-
-// abbreviated joins the first errors. Some may be nil.
-func abbreviated(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if more := len(errs) - mostReported; more > 0 {
-		errs = append(errs[:mostReported], fmt.Errorf("model: and %d more tensors", more))
-	}
-	return errors.Join(errs...)
+	return brief.Errors(errs)
 }
 
 // checkCopy reports an output head that differs from the embedding that it is tied to. Some checkpoints, such as that

@@ -15,6 +15,8 @@ const ModelTypeGemma3 = "gemma3_text"
 // their own RoPE base; the others have full attention and may scale RoPE (Gemma Team 2025).
 var gemma3 = architecture{
 	modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM",
+	reads: append([]string{"sliding_window", "sliding_window_pattern", "rope_local_base_freq", "hidden_activation",
+		"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "attention_bias"}, headNormKeys...),
 	defaults: gemma3Defaults, describe: describeGemma3,
 }
 

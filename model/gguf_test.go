@@ -319,12 +319,17 @@ func FuzzGGUF(f *testing.F) {
 		c := &Config{HiddenSize: 2, IntermediateSize: 2, NumLayers: 1, NumHeads: 1, NumKVHeads: 1, HeadDim: 2,
 			MaxPositions: 2, RMSNormEps: 1, RopeTheta: 1}
 		values := append(ggufValues(arch, c), gguftest.Value{Key: arch + ".attention.sliding_window", Value: uint32(1)},
-			gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)},
 			gguftest.Value{Key: arch + ".expert_used_count", Value: uint32(1)},
 			gguftest.Value{Key: arch + ".expert_feed_forward_length", Value: uint32(2)})
 		c.ModelType, c.VocabSize, c.TieEmbeddings = ggufModels[arch].modelType, 2, true
-		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 2, 1, 2
-		c.HiddenAct, c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = "silu", "gelu_pytorch_tanh", 1, 1
+		c.HiddenAct = "silu"
+		switch arch {
+		case "gemma3":
+			c.HiddenActivation, c.RopeLocalTheta, c.QueryScalar = "gelu_pytorch_tanh", 1, 1
+		case "qwen3moe":
+			values = append(values, gguftest.Value{Key: arch + ".expert_count", Value: uint32(2)})
+			c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 2, 1, 2
+		}
 		w, err := Random(c, 1)
 		require.NoError(f, err)
 		file := gguftest.Encode(values, fixtureTensors(f, arch, w))

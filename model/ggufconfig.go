@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/internal/gguf"
 )
 
@@ -15,7 +16,8 @@ func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	arch, _ := value.(string)
 	m, ok := ggufModels[arch]
 	if !ok {
-		return nil, m, fmt.Errorf("model: GGUF: general.architecture %q is not supported, only %s", arch, ggufArchitectures())
+		return nil, m, fmt.Errorf("model: GGUF: general.architecture %q%s is not supported, only %s", brief.Text(arch),
+			ggufDescription(f, arch), ggufArchitectures())
 	}
 	if n, ok := f.Value("split.count"); ok && fmt.Sprint(n) != "1" && fmt.Sprint(n) != "0" {
 		return nil, m, fmt.Errorf("model: GGUF: the file is one of %v parts: join them with llama-gguf-split --merge", n)
@@ -27,6 +29,20 @@ func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	}
 	config, err = json.MarshalIndent(c, "", "  ")
 	return config, m, err
+}
+
+// ggufDescription says what a file is whose architecture is not built.
+func ggufDescription(f *gguf.File, arch string) string {
+	text := func(key string) string { value, _ := f.Value(key); s, _ := value.(string); return brief.Text(s) }
+	switch kind := text("general.type"); {
+	case arch == "clip", kind == "mmproj":
+		return " (the part of a model that reads images or sound, not its text model)"
+	case kind == "adapter":
+		return " (an adapter, not a model)"
+	case text("general.name") != "":
+		return fmt.Sprintf(" (of %q)", text("general.name"))
+	}
+	return ""
 }
 
 // config returns the keys that all architectures share, and those of this one.
@@ -50,7 +66,25 @@ func (h *ggufHeader) config(m ggufModel) map[string]any {
 	if m.config != nil {
 		m.config(h, c)
 	}
+	for from, key := range ggufForwardKeys {
+		if _, there := c[key]; !there {
+			h.copy(c, key, from)
+		}
+	}
 	return c
+}
+
+// ggufForwardKeys are metadata that change the forward pass, with their names in config.json, where those that an
+// architecture does not build are refused.
+var ggufForwardKeys = map[string]string{
+	"attention.sliding_window": "sliding_window", "attention.scale": "attention_multiplier",
+	"attention.clamp_kqv": "clip_qkv", "attention.max_alibi_bias": "alibi", "attention.kv_lora_rank": "kv_lora_rank",
+	"attention.chunk_size": "attention_chunk_size", "attn_logit_softcapping": "attn_logit_softcapping",
+	"final_logit_softcapping": "final_logit_softcapping", "logit_scale": "logits_scaling",
+	"residual_scale": "residual_multiplier", "embedding_scale": "embedding_multiplier",
+	"expert_count": "num_experts", "expert_shared_count": "n_shared_experts",
+	"expert_weights_scale": "routed_scaling_factor", "ssm.state_size": "mamba_d_state",
+	"full_attention_interval": "full_attention_interval",
 }
 
 // headSize sets the size of a head, which queries, keys, values and RoPE must share.

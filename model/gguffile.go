@@ -24,13 +24,31 @@ func openGGUF(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// ggufCheckpoint returns a file as a checkpoint.
-func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
+// loadGGUFConfig reads the configuration of a GGUF file from its header.
+func loadGGUFConfig(path string) (*Config, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	c, _, err := parseGGUFConfig(f)
+	if err != nil {
+		err = fmt.Errorf("%w (in %s)", err, path)
+	}
+	return c, errors.Join(err, f.Close())
+}
+
+func parseGGUFConfig(f *gguf.File) (*Config, ggufModel, error) {
 	content, m, err := ggufConfig(f)
 	if err != nil {
-		return nil, err
+		return nil, m, err
 	}
-	config, err := ParseConfig(content)
+	c, err := ParseConfig(content)
+	return c, m, err
+}
+
+// ggufCheckpoint returns a file as a checkpoint.
+func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
+	config, m, err := parseGGUFConfig(f)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ const ModelTypeGranite = "granite"
 
 // granite is Llama's block with four multipliers: of the embedding, of attention scores instead of 1/sqrt(E), of what a
 // layer adds to the residual stream, and of logits, which are divided by it (Granite Team 2024).
-var granite = architecture{modelType: ModelTypeGranite, class: "GraniteForCausalLM", describe: describeGranite}
+var granite = architecture{modelType: ModelTypeGranite, class: "GraniteForCausalLM", describe: describeGranite,
+	reads: append([]string{"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"},
+		llama.reads...)}
 
 func describeGranite(c *Config, check checker) *design {
 	d := describeLlama(c, check)

@@ -6,7 +6,8 @@ const ModelTypeLlama = "llama"
 
 // llama is a block of RMSNorm, rotary embeddings, grouped-query attention and SwiGLU (Touvron et al. 2023), with biases
 // if configured. Llama 3.1 and later scale RoPE.
-var llama = architecture{modelType: ModelTypeLlama, class: "LlamaForCausalLM", describe: describeLlama}
+var llama = architecture{modelType: ModelTypeLlama, class: "LlamaForCausalLM", describe: describeLlama,
+	reads: []string{"attention_bias", "mlp_bias"}}
 
 func describeLlama(c *Config, check checker) *design {
 	d := plain(c, check)

@@ -7,7 +7,7 @@ const ModelTypeMistral = "mistral"
 
 // mistral is Llama's block without biases, and with a sliding window in all layers if configured (Jiang et al. 2023).
 var mistral = architecture{
-	modelType: ModelTypeMistral, class: "MistralForCausalLM",
+	modelType: ModelTypeMistral, class: "MistralForCausalLM", reads: []string{"sliding_window", "use_sliding_window"},
 	defaults: mistralDefaults, describe: describeMistral,
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // ModelTypeQwen2 is the model_type of Qwen2 and Qwen2.5, and of the DeepSeek-R1 distills based on them.
@@ -11,9 +12,13 @@ const ModelTypeQwen2 = "qwen2"
 // qwen2 is Llama's block with biases of queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
 // on have a window when use_sliding_window is set, which no published model does.
 var qwen2 = architecture{
-	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM",
+	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM", reads: append(slices.Clone(qwenReads),
+		"attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "attention_qkv_bias"), // it has them without being asked
 	defaults: qwenDefaults, describe: describeQwen2,
 }
+
+// qwenReads are the forwardKeys of all Qwen's models.
+var qwenReads = []string{"sliding_window", "use_sliding_window"}
 
 func describeQwen2(c *Config, check checker) *design {
 	d := plain(c, check)

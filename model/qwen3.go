@@ -1,6 +1,9 @@
 package model
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ModelTypeQwen3 is the model_type of Qwen3's dense models.
 const ModelTypeQwen3 = "qwen3"
@@ -9,8 +12,12 @@ const ModelTypeQwen3 = "qwen3"
 // attention or in none.
 var qwen3 = architecture{
 	modelType: ModelTypeQwen3, class: "Qwen3ForCausalLM",
+	reads:    slices.Concat(qwenReads, headNormKeys, []string{"attention_bias"}),
 	defaults: qwen3Defaults, describe: describeQwen3,
 }
+
+// headNormKeys say that queries and keys are normalised. These models do so without being asked.
+var headNormKeys = []string{"qk_norm", "use_qk_norm", "qk_layernorm", "use_qk_layernorm"}
 
 // qwen3Defaults sets heads of 128 where the key is absent.
 func qwen3Defaults(c *Config, keys map[string]json.RawMessage) error {

@@ -215,7 +215,7 @@ func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err er
 	for key, v := range keys {
 		switch {
 		case key == "type", key == "rope_type", string(v) == "null":
-		case key == "partial_rotary_factor" && slices.Contains(unsupported[key], string(v)):
+		case key == "partial_rotary_factor" && !changesForward(key, v):
 		case !slices.Contains(known, key):
 			return 0, nil, fmt.Errorf("%s is not supported with rope_type %q (found %s)", key, kind, v)
 		default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/hub"
 	"github.com/goart-dev/art/model/tiny"
 )
@@ -32,6 +33,9 @@ func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 	case basemodel.IsFolder(name):
 		return location{path: name}, nil
 	case basemodel.IsFile(name):
+		if _, err := model.LoadConfig(name); err != nil { // before the whole file is read
+			return location{}, baseError(name, err)
+		}
 		digest, err := fileDigest(ctx, name)
 		if err != nil {
 			return location{}, baseError(name, err)
@@ -86,6 +90,7 @@ func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) 
 	bar := b.bytesProgress(name)
 	defer bar.finish()
 	return hub.Pull(ctx, name, &hub.Options{
+		Check:    model.CheckConfig,
 		Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) },
 		Retry: func(r hub.Retry) {
 			b.opts.Logger.Warn("request to the hub failed",

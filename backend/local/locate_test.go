@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/hubtest"
 	"github.com/goart-dev/art/model/hub"
 )
@@ -71,6 +72,29 @@ func TestRegister_HubErrors(t *testing.T) {
 	require.ErrorContains(t, register("acme/robot"), "art pull acme/robot")
 	require.Empty(t, server.Requests()[1:], "offline is offline")
 	require.ErrorContains(t, register("no such thing"), "neither a folder, nor a GGUF file, nor ORG/NAME")
+}
+
+// TestRegister_ConfigFirst: the weights of a model that cannot be used are not fetched, and of a file only the header is
+// read before it is refused.
+func TestRegister_ConfigFirst(t *testing.T) {
+	server := tinyHub(t)
+	server.Files["config.json"] = []byte(`{"model_type": "mixtral", "num_local_experts": 8}`)
+	b := open(t, t.TempDir())
+	register := func(base string) error {
+		return art.NewModel("x", &art.ModelOptions{Base: base}).Register(t.Context(), b)
+	}
+	err := register("acme/robot")
+	require.ErrorIs(t, err, art.ErrBaseModel)
+	require.ErrorContains(t, err, `a text model with experts: model_type "mixtral" is not supported`)
+	for _, r := range server.Requests() {
+		require.False(t, r.Store, "weights were asked for: %v", r)
+		require.NotContains(t, r.Path, "tokenizer")
+	}
+	file := filepath.Join(t.TempDir(), "mmproj.gguf")
+	require.NoError(t, os.WriteFile(file, gguftest.Encode([]gguftest.Value{
+		{Key: "general.architecture", Value: "clip"},
+	}, nil), 0o600))
+	require.ErrorContains(t, register(file), "the part of a model that reads images or sound")
 }
 
 // TestRegister_FolderFirst: a folder goes before a model of the hub of the same name.

@@ -21,7 +21,8 @@ func init() {
 		args:    "MODEL",
 		text: `
 Prints the architecture of a model, its number of parameters, the types of its weights, its chat
-template, and how much memory it needs on the CPU device. Weights are not loaded.
+template, and how much memory it needs on the CPU device. Weights are not loaded: a folder may have
+config.json alone.
 
 ` + models + `
 
@@ -132,6 +133,7 @@ type inspection struct {
 	Parameters   int64          `json:"parameters"`
 	Bytes        int64          `json:"bytes"` // of the weights as they are stored
 	Types        []storedType   `json:"types"`
+	Missing      bool           `json:"weights_missing,omitempty"` // the folder has none: sizes are those of config.json
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
 	Memory       []lengthMemory `json:"memory,omitempty"`
@@ -257,6 +259,9 @@ func (r inspection) table() string {
 		line("context", "%d tokens", s.Context)
 	}
 	line("parameters", "%d", r.Parameters)
+	if r.Missing {
+		line("weights", "none in the folder")
+	}
 	for _, t := range r.Types {
 		line("weights", "%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes))
 	}

@@ -219,6 +219,36 @@ func TestInspect_GGUF(t *testing.T) {
 	positive(t, object, "parameters", "bytes")
 }
 
+// TestInspect_ConfigAlone: a folder with config.json alone says what the configuration tells, also of a large mixture of
+// experts, whose graphs took minutes.
+func TestInspect_ConfigAlone(t *testing.T) {
+	dir := t.TempDir()
+	config := `{"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 128, "hidden_size": 2048,
+		"intermediate_size": 6144, "max_position_embeddings": 40960, "moe_intermediate_size": 768, "norm_topk_prob": true,
+		"num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+		"num_key_value_heads": 4, "rope_theta": 1000000.0, "vocab_size": 151936}`
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config)
+	status, stdout, stderr := command("inspect", "--lengths", "64", "--workers", "1", "--slots", "2", dir)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	for _, want := range []string{"parameters    30532122624\n", "weights       none in the folder\n", "48 layers", "122.13 GB"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	write(strings.Replace(config, "qwen3_moe", "mixtral", 1))
+	status, stdout, stderr = command("inspect", dir)
+	if status != 1 || !strings.Contains(stderr, "a text model with experts") || strings.Contains(stderr, "safetensors") {
+		t.Errorf("status %d, standard error %q, output\n%s", status, stderr, stdout)
+	}
+}
+
 // TestInspect_Unsupported: what is known of an unsupported architecture is printed, with an error status.
 func TestInspect_Unsupported(t *testing.T) {
 	dir := t.TempDir()

@@ -71,17 +71,11 @@ func examineTiny() (r inspection, config *model.Config, err error) {
 	return r, w.Config, nil
 }
 
-// examineFolder reads the configuration, and the headers of the weights.
+// examineFolder reads the configuration, and the headers of the weights, where there are any.
 func examineFolder(name, dir string) (r inspection, config *model.Config, err error) {
-	set, err := safetensors.OpenIndex(dir)
+	count, missing, err := countFolder(dir)
 	if err != nil {
 		return r, nil, err
-	}
-	defer set.Close()
-	count := newCounter()
-	for _, n := range set.Names() {
-		t, _ := set.Tensor(n)
-		count.add(string(t.DType), elements(t.Shape), int64(len(t.Data)))
 	}
 	r = count.inspection(name, dir)
 	if r.Architecture, err = architecture(dir); err != nil {
@@ -93,7 +87,31 @@ func examineFolder(name, dir string) (r inspection, config *model.Config, err er
 		return r, nil, nil //nolint:nilerr // the report says it
 	}
 	r.Shape = shapeOf(config)
+	if missing {
+		r.Missing = true
+		for _, s := range config.Specs() {
+			r.Parameters += elements(s.Shape)
+		}
+	}
 	return r, config, nil
+}
+
+// countFolder counts the tensors of a folder. It has none where only the configuration was fetched.
+func countFolder(dir string) (count counter, missing bool, err error) {
+	count = newCounter()
+	weights := filepath.Join(dir, model.WeightsFile)
+	if !exists(weights) && !exists(weights+".index.json") {
+		return count, true, nil
+	}
+	set, err := safetensors.OpenIndex(dir)
+	if err != nil {
+		return count, false, err
+	}
+	for _, n := range set.Names() {
+		t, _ := set.Tensor(n)
+		count.add(string(t.DType), elements(t.Shape), int64(len(t.Data)))
+	}
+	return count, false, set.Close()
 }
 
 // architecture returns the name of the architecture, supported or not.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/hub"
 )
 
@@ -19,7 +20,8 @@ func init() {
 		args:    "ORG/NAME[@revision]",
 		text: `
 Fetches a model from the Hugging Face hub into the cache that Python's huggingface_hub uses, and
-prints its folder: configuration, tokenizer, chat template, and weights as safetensors. Files in the
+prints its folder: configuration, tokenizer, chat template, and weights as safetensors. The
+configuration comes first: of a model that cannot be used here nothing else is fetched. Files in the
 cache are not fetched again, an interrupted download is resumed, and every file is checked against
 the hub's checksum. The revision is a branch, a tag or a commit; default main.
 
@@ -66,6 +68,7 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	terminal.say("asking the hub for %s", name)
 	bar := downloadBar(terminal.w, name)
 	s, err := hub.Pull(context.Background(), name, &hub.Options{
+		Check: model.CheckConfig,
 		Progress: func(p hub.Progress) {
 			bar.ChangeMax64(p.Total)
 			_ = bar.Set64(p.Done) // failing to draw is no reason to stop

@@ -13,8 +13,9 @@ import (
 
 // testHub serves a model as acme/robot.
 func testHub(t *testing.T) *hubtest.Server {
+	config := tinyFolder(t)["config.json"]
 	s := hubtest.New("acme/robot", map[string][]byte{
-		"config.json": []byte("{}"), "tokenizer.json": []byte("{ }"), "tokenizer_config.json": []byte("{  }"), "model.safetensors": make([]byte, 1000),
+		"config.json": config, "tokenizer.json": []byte("{ }"), "tokenizer_config.json": []byte("{  }"), "model.safetensors": make([]byte, 1000),
 	})
 	t.Cleanup(s.Close)
 	t.Setenv("HF_ENDPOINT", s.URL())
@@ -41,7 +42,7 @@ func TestPull(t *testing.T) {
 	}
 	object := decode(t, again)
 	for key, want := range map[string]any{
-		"name": "acme/robot", "revision": "main", "commit": s.Commit, "folder": strings.TrimSpace(stdout), "bytes": 1009.0,
+		"name": "acme/robot", "revision": "main", "commit": s.Commit, "folder": strings.TrimSpace(stdout), "bytes": float64(1007 + len(s.Files["config.json"])),
 	} {
 		if object[key] != want {
 			t.Errorf("%s is %v, want %v", key, object[key], want)
@@ -50,6 +51,27 @@ func TestPull(t *testing.T) {
 	files, _ := object["files"].([]any)
 	if len(files) != len(s.Files) {
 		t.Errorf("files: %v", files)
+	}
+}
+
+// TestPull_ConfigFirst: nothing else is fetched of a model that cannot be used, and the error says what it is.
+func TestPull_ConfigFirst(t *testing.T) {
+	s := testHub(t)
+	s.Files["config.json"] = []byte(`{"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
+		"vision_config": {"hidden_size": 8}, "text_config": {"model_type": "gemma3_text"}}`)
+	status, stdout, stderr := command("pull", "acme/robot")
+	for _, want := range []string{"its weights were not fetched", "reads images", `text model of model_type "gemma3_text"`} {
+		if status != 1 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("status %d, standard error %q, which has no %q", status, stderr, want)
+		}
+	}
+	for _, r := range s.Requests() {
+		if !strings.HasSuffix(r.Path, "/config.json") && !strings.HasSuffix(r.Path, "/revision/main") && !r.Store {
+			t.Errorf("%s %s was asked for", r.Method, r.Path)
+		}
+		if r.Store {
+			t.Errorf("the store was asked for %s", r.Path)
+		}
 	}
 }
 

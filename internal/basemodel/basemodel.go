@@ -22,13 +22,13 @@ type Base struct {
 
 // Open opens [tiny.Name], a folder or a GGUF file. A tokenizer with more ids than the model has embeddings is an error.
 func Open(path string) (*Base, error) {
-	t, err := Tokenizer(path)
+	c, err := openWeights(path) // first: it says what cannot be used
 	if err != nil {
 		return nil, err
 	}
-	c, err := openWeights(path)
+	t, err := Tokenizer(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	if n := t.VocabSize(); n > c.Config.VocabSize {
 		err := fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, c.Config.VocabSize)

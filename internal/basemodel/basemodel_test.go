@@ -40,7 +40,7 @@ func TestOpen_Vocabulary(t *testing.T) {
 // TestOpen_Errors: what is missing is named.
 func TestOpen_Errors(t *testing.T) {
 	_, err := Open(t.TempDir())
-	require.ErrorContains(t, err, "tokenizer.json")
+	require.ErrorContains(t, err, "config.json")
 	_, err = Open("nowhere")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Open("basemodel.go")

@@ -11,12 +11,13 @@ import (
 
 // The files of a model. Those of required must be there; those of optional are fetched where the repository has them.
 const (
+	configFile  = "config.json"
 	weightsFile = "model.safetensors"
 	indexFile   = "model.safetensors.index.json" // names the shards
 )
 
 var (
-	required = []string{"config.json", "tokenizer.json", "tokenizer_config.json"}
+	required = []string{configFile, "tokenizer.json", "tokenizer_config.json"}
 	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja"}
 )
 

@@ -26,6 +26,8 @@ type Options struct {
 	Offline bool
 	// Client makes the requests. Its CheckRedirect is not used. Default: one with timeouts.
 	Client *http.Client
+	// Check is called with config.json before anything else is fetched; its error ends the [Pull]. May be nil.
+	Check func(config []byte) error
 	// Progress is called as a download proceeds, from one goroutine at a time. May be nil.
 	Progress func(Progress)
 	// Retry is called before the pause after a request that failed with a temporary error. May be nil.

@@ -79,19 +79,40 @@ func (p *pull) run(ctx context.Context) (_ *Snapshot, err error) {
 	return newSnapshot(p.store, p.name, p.listing.Commit, p.files), nil
 }
 
-// getAll fetches the files of the model. The shards are known once the index has been fetched.
+// getAll fetches the files of the model, its configuration first. The shards are known once the index has been fetched.
 func (p *pull) getAll(ctx context.Context) error {
 	first, err := wanted(p.listing.names())
 	if err != nil {
 		return err
 	}
-	if err := p.get(ctx, first); err != nil {
+	if err := p.get(ctx, []string{configFile}); err != nil {
+		return err
+	}
+	if err := p.checkConfig(); err != nil {
+		return err
+	}
+	if err := p.get(ctx, slices.DeleteFunc(slices.Clone(first), func(f string) bool { return f == configFile })); err != nil {
 		return err
 	}
 	if !slices.Contains(first, indexFile) {
 		return nil
 	}
 	return p.getShards(ctx)
+}
+
+// checkConfig checks the configuration, which has been fetched.
+func (p *pull) checkConfig() error {
+	if p.Check == nil {
+		return nil
+	}
+	content, err := p.store.readSmall(p.listing.Commit, configFile)
+	if err != nil {
+		return err
+	}
+	if err := p.Check(content); err != nil {
+		return fmt.Errorf("it cannot be used here, and its weights were not fetched: %w", err)
+	}
+	return nil
 }
 
 // get fetches files that are not in the cache.
@@ -153,17 +174,22 @@ func (p *pull) getShards(ctx context.Context) error {
 	return p.get(ctx, shards)
 }
 
-// readIndex returns the names of the shards.
-func readIndex(store cache, commit string) ([]string, error) {
-	name := store.filePath(commit, indexFile)
-	info, err := store.root.Stat(name)
+// readSmall reads a file of a commit that is no weights.
+func (c cache) readSmall(commit, file string) ([]byte, error) {
+	name := c.filePath(commit, file)
+	info, err := c.root.Stat(name)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > safetensors.MaxHeader {
-		return nil, fmt.Errorf("its %s has %d bytes, more than %d", indexFile, info.Size(), safetensors.MaxHeader)
+		return nil, fmt.Errorf("its %s has %d bytes, more than %d", file, info.Size(), safetensors.MaxHeader)
 	}
-	content, err := store.root.ReadFile(name)
+	return c.root.ReadFile(name)
+}
+
+// readIndex returns the names of the shards.
+func readIndex(store cache, commit string) ([]string, error) {
+	content, err := store.readSmall(commit, indexFile)
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,31 @@ func modelFiles() map[string][]byte {
 	}
 }
 
+// TestPull_Check: the configuration is checked before anything else is fetched, also when it is in the cache already.
+func TestPull_Check(t *testing.T) {
+	s, opts := start(t, modelFiles())
+	var checked [][]byte
+	refused := errors.New("no such blocks")
+	opts.Check = func(config []byte) error {
+		checked = append(checked, config)
+		return refused
+	}
+	for range 2 {
+		_, err := Pull(t.Context(), repo, opts)
+		require.ErrorIs(t, err, refused)
+		require.ErrorContains(t, err, "its weights were not fetched")
+		for _, r := range s.Requests() {
+			require.False(t, r.Store, r.Path)
+			require.NotContains(t, r.Path, "tokenizer")
+		}
+	}
+	refused = nil
+	snapshot, err := Pull(t.Context(), repo, opts)
+	require.NoError(t, err)
+	require.Contains(t, snapshot.Files, "model.safetensors")
+	require.Equal(t, slices.Repeat([][]byte{modelFiles()["config.json"]}, 3), checked)
+}
+
 // shardedFiles is a model of two shards, with a third that the index does not name.
 func shardedFiles() map[string][]byte {
 	files := modelFiles()
