@@ -272,7 +272,7 @@ func checkMatches[T any](what string, patterns map[string]T, chosen []LayerShape
 			return fmt.Errorf("lora: pattern %q of %s: %w", brief.Text(text), what, err)
 		case !ok:
 			errs = append(errs, fmt.Errorf("lora: pattern %q of %s matches no layer of the adapter, whose names end in %s",
-				text, what, brief.Names(lastNames(chosen))))
+				brief.Text(text), what, brief.Names(lastNames(chosen))))
 		}
 	}
 	return brief.Errors(errs)

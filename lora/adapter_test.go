@@ -1,9 +1,11 @@
 package lora
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -200,4 +202,24 @@ func TestParams_RoundTrip(t *testing.T) {
 	require.Equal(t, before, blank, "a refused call changed something")
 	params[0].Data[0]++
 	require.Equal(t, before.layers[0].A, a.layers[0].A, "Params shares memory")
+}
+
+// TestCheck_Bounded: an adapter of the experts of a mixture, whose adapters attach to attention, is refused in a line
+// that can be read. There were 1,536.
+func TestCheck_Bounded(t *testing.T) {
+	var layers []LayerShape
+	for i := range 1536 {
+		layers = append(layers, LayerShape{Name: fmt.Sprintf("model.layers.0.mlp.experts.%d.up_proj", i), In: 1, Out: 1})
+	}
+	a, err := New(Config{Targets: []string{"up_proj"}, Rank: 1}, layers, 1)
+	require.NoError(t, err)
+	err = a.Check([]LayerShape{{Name: "model.layers.0.self_attn.q_proj", In: 1, Out: 1}})
+	require.ErrorContains(t, err, `the model has no layer "model.layers.0.mlp.experts.0.up_proj", "model.layers.0.mlp.`)
+	require.ErrorContains(t, err, "and 1516 more that an adapter may attach to; it has q_proj")
+	for i := range layers {
+		layers[i].In = 2
+	}
+	err = a.Check(layers)
+	require.ErrorContains(t, err, "and 1516 more problems")
+	require.Len(t, strings.Split(err.Error(), "\n"), 21)
 }

@@ -13,8 +13,9 @@ var textParts = []string{"text_config", "llm_config", "language_config", "llm", 
 
 // senses are the keys of the parts that read or write something else than text.
 var senses = []struct{ key, what string }{
-	{"vision_config", "images"}, {"vision_tower_config", "images"}, {"mm_vision_tower", "images"}, {"vit_config", "images"},
-	{"visual", "images"}, {"audio_config", "sound"}, {"speech_config", "sound"}, {"encoder_config", "sound"},
+	{"vision_config", "images"}, {"vision_tower_config", "images"}, {"mm_vision_tower", "images"},
+	{"vit_config", "images"}, {"visual", "images"},
+	{"audio_config", "sound"}, {"speech_config", "sound"}, {"encoder_config", "sound"},
 }
 
 // classes are the ends of architectures that are no language models.

@@ -18,9 +18,9 @@ var neutral = []string{"null", "false", "0", "0.0", `""`, "[]", "{}"}
 var one = []string{"1", "1.0"}
 
 // forwardKeys are the keys of config.json, of any family that transformers builds, that change what a forward pass
-// computes, with the further values that change nothing. Each is an error unless the architecture reads it: transformers
-// would ignore some of them, and then the file contradicts itself. Keys of training (dropout, losses of routers) and
-// those that every architecture reads (sizes, rope_theta, hidden_act) are not among them.
+// computes, with the further values that change nothing. Each is an error unless the architecture reads it:
+// transformers would ignore some of them, and then the file contradicts itself. Keys of training (dropout, losses of
+// routers) and those that every architecture reads (sizes, rope_theta, hidden_act) are not among them.
 var forwardKeys = map[string][]string{
 	// attention
 	"sliding_window": nil, "use_sliding_window": nil, "sliding_window_pattern": one, "swa_config": nil,
@@ -98,12 +98,16 @@ func (c *Config) checkForward(a *architecture) error {
 			continue
 		}
 		found := brief.Text(string(keys[key]))
-		if isRead := func(a architecture) bool { return slices.Contains(a.reads, key) }; slices.ContainsFunc(
-			architectures(), isRead) {
+		if isBuilt(key) {
 			errs = append(errs, fmt.Errorf("model: config: %s is %s, which %s does not build", key, found, c.ModelType))
-			continue
+		} else {
+			errs = append(errs, fmt.Errorf("model: config: %s is not supported (found %s)", key, found))
 		}
-		errs = append(errs, fmt.Errorf("model: config: %s is not supported (found %s)", key, found))
 	}
 	return brief.Errors(errs)
+}
+
+// isBuilt reports whether some architecture builds what a key asks for.
+func isBuilt(key string) bool {
+	return slices.ContainsFunc(architectures(), func(a architecture) bool { return slices.Contains(a.reads, key) })
 }

@@ -12,8 +12,9 @@ const ModelTypeQwen2 = "qwen2"
 // qwen2 is Llama's block with biases of queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
 // on have a window when use_sliding_window is set, which no published model does.
 var qwen2 = architecture{
-	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM", reads: append(slices.Clone(qwenReads),
-		"attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "attention_qkv_bias"), // it has them without being asked
+	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM",
+	reads: append(slices.Clone(qwenReads), // it has biases without being asked
+		"attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "attention_qkv_bias"),
 	defaults: qwenDefaults, describe: describeQwen2,
 }
 

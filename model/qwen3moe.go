@@ -11,7 +11,8 @@ const ModelTypeQwen3MoE = "qwen3_moe"
 // qwen3MoE is qwen3 with many small MLPs, of which a router chooses some for each token (Yang et al. 2025). Adapters
 // attach to its attention only.
 var qwen3MoE = architecture{
-	modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM", reads: append([]string{"num_experts", "moe_intermediate_size"}, qwen3.reads...),
+	modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM",
+	reads:    append([]string{"num_experts", "moe_intermediate_size"}, qwen3.reads...),
 	defaults: qwen3MoEDefaults, describe: describeQwen3MoE,
 }
 

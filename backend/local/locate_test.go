@@ -74,8 +74,8 @@ func TestRegister_HubErrors(t *testing.T) {
 	require.ErrorContains(t, register("no such thing"), "neither a folder, nor a GGUF file, nor ORG/NAME")
 }
 
-// TestRegister_ConfigFirst: the weights of a model that cannot be used are not fetched, and of a file only the header is
-// read before it is refused.
+// TestRegister_ConfigFirst: the weights of a model that cannot be used are not fetched, and of a file only the header
+// is read before it is refused.
 func TestRegister_ConfigFirst(t *testing.T) {
 	server := tinyHub(t)
 	server.Files["config.json"] = []byte(`{"model_type": "mixtral", "num_local_experts": 8}`)

@@ -202,7 +202,7 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
 		{[]string{"generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
 		{[]string{"generate", "--ids", numbers(make([]int32, tinyWeights(t).Config.MaxPositions)), "tiny"}, 1, "too long"},
-		{[]string{"generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "tokenizer.ggml"},
+		{[]string{"generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "the metadata has no llama."},
 	} {
 		status, stdout, stderr := command(c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {

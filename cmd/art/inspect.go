@@ -259,11 +259,8 @@ func (r inspection) table() string {
 		line("context", "%d tokens", s.Context)
 	}
 	line("parameters", "%d", r.Parameters)
-	if r.Missing {
-		line("weights", "none in the folder")
-	}
-	for _, t := range r.Types {
-		line("weights", "%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes))
+	for _, text := range r.weights() {
+		line("weights", "%s", text)
 	}
 	line("template", "%s", r.Template.text())
 	for _, text := range r.Template.notes() {
@@ -289,6 +286,18 @@ func (r inspection) table() string {
 		}
 	}
 	return b.String()
+}
+
+// weights are the lines of the tensors.
+func (r inspection) weights() (lines []string) {
+	if r.Missing {
+		return []string{"none in the folder"}
+	}
+	for _, t := range r.Types {
+		lines = append(lines,
+			fmt.Sprintf("%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes)))
+	}
+	return lines
 }
 
 func (t templateReport) text() string {

@@ -219,8 +219,8 @@ func TestInspect_GGUF(t *testing.T) {
 	positive(t, object, "parameters", "bytes")
 }
 
-// TestInspect_ConfigAlone: a folder with config.json alone says what the configuration tells, also of a large mixture of
-// experts, whose graphs took minutes.
+// TestInspect_ConfigAlone: a folder with config.json alone says what the configuration tells, also of a large mixture
+// of experts, whose graphs took minutes.
 func TestInspect_ConfigAlone(t *testing.T) {
 	dir := t.TempDir()
 	config := `{"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 128, "hidden_size": 2048,
@@ -237,7 +237,9 @@ func TestInspect_ConfigAlone(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
-	for _, want := range []string{"parameters    30532122624\n", "weights       none in the folder\n", "48 layers", "122.13 GB"} {
+	for _, want := range []string{
+		"parameters    30532122624\n", "weights       none in the folder\n", "48 layers", "122.13 GB",
+	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}

@@ -60,7 +60,9 @@ func TestPull_ConfigFirst(t *testing.T) {
 	s.Files["config.json"] = []byte(`{"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
 		"vision_config": {"hidden_size": 8}, "text_config": {"model_type": "gemma3_text"}}`)
 	status, stdout, stderr := command("pull", "acme/robot")
-	for _, want := range []string{"its weights were not fetched", "reads images", `text model of model_type "gemma3_text"`} {
+	for _, want := range []string{
+		"its weights were not fetched", "reads images", `text model of model_type "gemma3_text"`,
+	} {
 		if status != 1 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("status %d, standard error %q, which has no %q", status, stderr, want)
 		}

@@ -8,12 +8,14 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -114,10 +116,14 @@ func (s *shower) choose(r *rundir.Run, newest int) error {
 	}
 	steps := stored[s.split]
 	if len(steps) == 0 {
-		return fmt.Errorf("--split %s: the run has trajectories of %s", s.split, strings.Join(splits, ", "))
+		return fmt.Errorf("--split %s: the run has trajectories of %s", s.split, brief.Names(splits))
 	}
 	if s.step >= 0 && !slices.Contains(steps, s.step) {
-		return fmt.Errorf("--step %d: split %s has trajectories of steps %v", s.step, s.split, steps)
+		var have []string
+		for _, step := range steps {
+			have = append(have, strconv.Itoa(step))
+		}
+		return fmt.Errorf("--step %d: split %s has trajectories of steps %s", s.step, s.split, brief.Names(have))
 	}
 	if s.step >= 0 {
 		return nil

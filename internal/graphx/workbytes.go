@@ -39,8 +39,8 @@ func WorkOfGraph(
 // FewLayers is how many layers are compiled to plan for many that are alike, and the least of [WorkOfLayers].
 const FewLayers = 4
 
-// WorkOfLayers returns what a graph of many layers takes from two graphs of few. After the first three each layer adds as
-// many bytes as any other, if they are alike: its part of what is kept, and nothing of what is needed for a moment.
+// WorkOfLayers returns what a graph of many layers takes from two graphs of few. After the first three each layer adds
+// as many bytes as any other, if they are alike: its part of what is kept, and nothing of what is needed for a moment.
 // work returns the bytes of a graph of so many layers.
 func WorkOfLayers(layers int, work func(layers int) (int64, error)) (int64, error) {
 	less, err := work(FewLayers - 1)

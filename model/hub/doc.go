@@ -5,7 +5,8 @@
 //
 // [Pull] asks the hub for the commit of a revision and fetches the files that are not in the cache; [Cached] does not
 // use the network. Only what a model needs is fetched: its configuration, its tokenizer and chat template, and its
-// weights as safetensors. Pickled weights (.bin, .pth) can run code, and are ignored.
+// weights as safetensors. Its configuration comes first, and the Check of [Options] may refuse it before the rest.
+// Pickled weights (.bin, .pth) can run code, and are ignored.
 //
 // # What is checked
 //

@@ -91,7 +91,8 @@ func (p *pull) getAll(ctx context.Context) error {
 	if err := p.checkConfig(); err != nil {
 		return err
 	}
-	if err := p.get(ctx, slices.DeleteFunc(slices.Clone(first), func(f string) bool { return f == configFile })); err != nil {
+	first = slices.DeleteFunc(first, func(name string) bool { return name == configFile })
+	if err := p.get(ctx, first); err != nil {
 		return err
 	}
 	if !slices.Contains(first, indexFile) {
