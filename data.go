@@ -76,7 +76,11 @@ type jsonlFile struct {
 func openJSONL(path string, limit, line int, offset int64) (*jsonlFile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, jsonlError("open", fmt.Errorf("%w: %w", ErrInvalid, err))
+		return nil, &Error{"jsonl", fmt.Errorf("%w: %w", ErrInvalid, err), "check the path"}
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		_ = file.Close()
+		return nil, &Error{"jsonl", fmt.Errorf("%w: %s is a directory", ErrInvalid, path), "name a file in it"}
 	}
 	f := &jsonlFile{path: path, limit: limit, file: file, line: line, offset: offset}
 	if err := f.start(); err != nil {

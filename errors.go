@@ -43,13 +43,45 @@ type Error struct {
 	Hint string // what the reader can do
 }
 
-// Error returns "art: op: err (hint)".
+// errorPrefix begins the text of every Error, once however many are wrapped in one another.
+const errorPrefix = "art: "
+
+// Error returns "art: op: err (hint)". An Error within err has no prefix of its own, and neither an op nor a hint that
+// stands there already: "art: sft: jsonl: x.jsonl:3: invalid argument".
 func (e *Error) Error() string {
-	s := fmt.Sprintf("art: %s: %v", e.Op, e.Err)
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
+	s := errorPrefix + e.Op + ": " + strings.TrimPrefix(fmt.Sprint(e.Err), e.Op+": ")
+	for _, inner := range outermost(e.Err) {
+		before, after, ok := strings.Cut(s, inner.Error())
+		if !ok {
+			continue // the text of err does not have it
+		}
+		text := strings.TrimPrefix(inner.Error(), errorPrefix)
+		if own := inner.Op + ": "; strings.HasSuffix(before, own) {
+			text = strings.TrimPrefix(text, own)
+		}
+		s = before + text + after
+	}
+	if hint := " (" + e.Hint + ")"; e.Hint != "" && !strings.HasSuffix(s, hint) {
+		s += hint
 	}
 	return s
+}
+
+// outermost returns the Errors in the tree of err that are in no other Error of it.
+func outermost(err error) []*Error {
+	switch x := err.(type) {
+	case *Error:
+		return []*Error{x}
+	case interface{ Unwrap() error }:
+		return outermost(x.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*Error
+		for _, inner := range x.Unwrap() {
+			all = append(all, outermost(inner)...)
+		}
+		return all
+	}
+	return nil
 }
 
 // Unwrap returns Err.

@@ -23,6 +23,7 @@ func init() {
 	verbs["auto"] = verb{
 		summary: "train a model for a task that is described in words",
 		args:    "TASK",
+		runs:    true,
 		text: `
 Trains a model from the description of a task alone: TASK is a sentence or a few, in quotes. A
 writer writes inputs, a system prompt and a rubric; replies to an input are compared by a judge and

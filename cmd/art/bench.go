@@ -17,10 +17,11 @@ import (
 func init() {
 	verbs["bench"] = verb{
 		summary: "benchmark the CPU device, a model on it, or training",
-		args:    "[decode|prefill|serve MODEL | train]",
+		args:    "device | decode|prefill|serve MODEL | train",
+		runs:    true,
 		text: `
-Measures operations of the CPU device at fixed shapes. Each is a graph that is compiled once and run
-repeatedly; the table has the best and the median time of a run.
+With device it measures operations of the CPU device at fixed shapes, for about a minute. Each is a
+graph that is compiled once and run repeatedly; the table has the best and the median time of a run.
 
 A name is operation/shape. matmul/MxKxN is [M,K] x [K,N], and its last part is the layout of the
 second matrix: plain is [K,N], transposed is [N,K]. Inputs that fit into the caches stay there after
@@ -50,7 +51,7 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 					return err
 				}
 				switch {
-				case len(args) == 0:
+				case len(args) == 1 && args[0] == "device":
 					return o.bench(stdout, newProgress(stderr))
 				case len(args) == 1 && args[0] == "train":
 					train.Weights = o.model.weights
@@ -58,31 +59,31 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 				case len(args) == 2:
 					return o.benchModel(args[0], args[1], stdout, stderr)
 				}
-				return badUsage("want no arguments, train, or decode, prefill or serve and a MODEL")
+				return badUsage("want device, train, or decode, prefill or serve and a MODEL\n\n%s", verbs["bench"].help("bench"))
 			}
 		},
 	}
 }
 
-// benchFlagsOf are the flags of each benchmark, beside json. "" is that of the device.
+// benchFlagsOf are the flags of each benchmark, beside json.
 var benchFlagsOf = map[string][]string{
-	"":        {"run", "time"},
-	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "shared"},
-	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared"},
-	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new"},
+	"device":  {"run", "time"},
+	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "shared", "dir"},
+	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared", "dir"},
+	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new", "dir"},
 	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "weights",
 		"pairs", "only-shared", "cold", "conversation"},
 }
 
 // benchFlags refuses flags of another benchmark, which would do nothing.
 func benchFlags(flags *flag.FlagSet, args []string) error {
-	kind := ""
-	if len(args) > 0 {
-		kind = args[0]
+	if len(args) == 0 {
+		return nil // the usage is wrong
 	}
+	kind := args[0]
 	known, ok := benchFlagsOf[kind]
 	if !ok {
-		return nil // the usage is wrong
+		return nil
 	}
 	var other []string
 	flags.Visit(func(f *flag.Flag) {
@@ -94,7 +95,7 @@ func benchFlags(flags *flag.FlagSet, args []string) error {
 		return nil
 	}
 	return badUsage("%s: not a flag of %s, which takes --json, --%s", strings.Join(other, ", "),
-		strings.TrimSpace("bench "+kind), strings.Join(known, ", --"))
+		"bench "+kind, strings.Join(known, ", --"))
 }
 
 // benchOptions are the flags of bench.

@@ -11,7 +11,7 @@ const someJobs = "^(matmul/(2048x8x896/plain|1x896x4864/transposed)|.*/256x896)$
 
 // TestBench_JSON: each result has its keys, and consistent numbers.
 func TestBench_JSON(t *testing.T) {
-	status, stdout, stderr := command("bench", "--json", "--time", "1ms", "--run", someJobs)
+	status, stdout, stderr := command("bench", "device", "--json", "--time", "1ms", "--run", someJobs)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -37,7 +37,7 @@ func TestBench_JSON(t *testing.T) {
 
 // TestBench_Table: as many rows as operations, in lines that fit.
 func TestBench_Table(t *testing.T) {
-	status, stdout, stderr := command("bench", "--time", "0s", "--run", someJobs)
+	status, stdout, stderr := command("bench", "device", "--time", "0s", "--run", someJobs)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -52,7 +52,8 @@ func TestBench_Table(t *testing.T) {
 // TestBench_NoDevice: without a device nothing can be measured.
 func TestBench_NoDevice(t *testing.T) {
 	t.Setenv("ART_CPU", "mmx")
-	if status, stdout, stderr := command("bench"); status != 1 || stdout != "" || !strings.Contains(stderr, "mmx") {
+	status, stdout, stderr := command("bench", "device")
+	if status != 1 || stdout != "" || !strings.Contains(stderr, "mmx") {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
 	}
 }
@@ -91,11 +92,13 @@ func TestBench_Model(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
+		{}, {"--json"}, {"--run", "sum"}, {"device", "--tokens", "1"}, {"device", "--dir", "x"},
 		{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"},
 		{"--prompt", "64", "train"}, {"--group-size", "2", "decode", "tiny"}, {"--agents", "3"}, // they would do nothing
 	} {
-		if status, _, _ := command(append([]string{"bench"}, args...)...); status != 2 {
-			t.Errorf("%v: status %d", args, status)
+		status, stdout, stderr := command(append([]string{"bench"}, args...)...)
+		if status != 2 || stdout != "" || stderr == "" {
+			t.Errorf("%v: status %d, %q, %q", args, status, stdout, stderr)
 		}
 	}
 }

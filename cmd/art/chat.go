@@ -23,6 +23,7 @@ func chatVerb(stdin io.Reader) verb {
 	return verb{
 		summary: "talk with a model in the terminal",
 		args:    "MODEL",
+		runs:    true,
 		text: `
 Reads a message from each line of standard input and prints the reply while it is sampled. A line
 that ends with \ goes on in the next one. Where the model calls a tool, the next line is its result.

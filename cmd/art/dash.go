@@ -23,9 +23,10 @@ func init() {
 	verbs["dash"] = verb{
 		summary: "a web page that shows runs while they are trained",
 		args:    "[DIR]",
+		runs:    true,
 		text: `
-Serves a page about the runs in DIR, which is $ART_DIR or .art by default: metrics, trajectories
-side by side, tokens as a heat map. It follows what other processes store there, and changes nothing
+Serves a page about the runs in DIR, or --dir: metrics, trajectories side by side, tokens as a heat
+map. It follows what other processes store there, and changes nothing
 but the stars of --stars. docs/dash.md describes the page.
 
 The address that is printed lets one browser in, once, with a token that becomes a cookie. --key
@@ -56,9 +57,11 @@ func (d *dasher) run(args []string, stdout, stderr io.Writer) error {
 // serve serves the page until ctx ends.
 func (d *dasher) serve(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	dir := runsRoot()
-	switch len(args) {
-	case 0:
-	case 1:
+	switch {
+	case len(args) == 0:
+	case len(args) == 1 && runsDir != "":
+		return badUsage("DIR and --dir both say where the runs are: give one")
+	case len(args) == 1:
 		dir = args[0]
 		if _, err := os.Stat(dir); err != nil {
 			return fmt.Errorf("%w; name a folder of runs", err)

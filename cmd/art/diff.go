@@ -12,6 +12,7 @@ func init() {
 	verbs["diff"] = verb{
 		summary: "the same scenarios at two steps, or with two models",
 		args:    "MODEL MODEL FILE",
+		runs:    true,
 		text: `
 Answers scenarios with both, and prints what differs: such as two steps of a run, run:NAME@0 and
 run:NAME@best. Replies are greedy unless --temperature is set; the seeds are the same then.

@@ -22,6 +22,7 @@ func init() {
 	verbs["eval"] = verb{
 		summary: "how well a model or a run answers a file of scenarios",
 		args:    "MODEL FILE",
+		runs:    true,
 		text: `
 Answers scenarios, scores the replies, and prints the mean score with its 95 % confidence interval:
 Wilson's where all scores are 0 or 1, otherwise by Student's t.

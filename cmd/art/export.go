@@ -17,6 +17,7 @@ func init() {
 	verbs["export"] = verb{
 		summary: "write a model, with a merged adapter",
 		args:    "MODEL FOLDER",
+		runs:    true,
 		text: `
 Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
 weights as safetensors, and the tokenizer. A LoRA adapter, that of the run or that of --adapter

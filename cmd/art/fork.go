@@ -18,6 +18,7 @@ func init() {
 	verbs["fork"] = verb{
 		summary: "begin a run with a step of another",
 		args:    "RUN NAME",
+		runs:    true,
 		text: `
 Makes a run that begins, at step 0, with the weights and the optimizer of a step of RUN, in the same
 project. A program continues it with the same ModelOptions: Fork and the name. The weights of the

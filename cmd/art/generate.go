@@ -23,6 +23,7 @@ func generate(stdin io.Reader) verb {
 	return verb{
 		summary: "sample text from a model",
 		args:    "MODEL [TEXT...]",
+		runs:    true,
 		text: `
 Samples a continuation of a prompt and prints it. It computes in float32. By default decoding is
 greedy: the most likely token is chosen each time.

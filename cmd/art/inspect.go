@@ -19,6 +19,7 @@ func init() {
 	verbs["inspect"] = verb{
 		summary: "describe a model, and the memory it needs",
 		args:    "MODEL",
+		runs:    true,
 		text: `
 Prints the architecture of a model, its number of parameters, the types of its weights, its chat
 template, and how much memory it needs on the CPU device. Weights are not loaded: a folder may have

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/goart-dev/art"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -22,7 +24,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "art: %v\n", err)
+	if _, prefixed := err.(*art.Error); !prefixed {
+		err = fmt.Errorf("art: %w", err)
+	}
+	fmt.Fprintln(stderr, err)
 	if errors.As(err, new(usageError)) {
 		return 2
 	}

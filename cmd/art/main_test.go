@@ -128,10 +128,10 @@ func TestRun_BadUsage(t *testing.T) {
 		{[]string{"generate", "tiny", "--temprature=1", "a"}, []string{`there is no flag --temprature, did you mean --temperature?`}},
 		{[]string{"tokenize", "tiny", "-5"}, []string{`there is no flag --5 (write -- before text that begins with -)`}},
 		{[]string{"tokenize"}, []string{"art: tokenize: name a model"}},
-		{[]string{"bench", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
-		{[]string{"bench", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
-		{[]string{"bench", "--run", "("}, []string{"art: bench: --run: ", "missing closing"}},
-		{[]string{"bench", "--run", "conv"}, []string{`art: bench: --run: no operation matches "conv"`, "softmax/256x896"}},
+		{[]string{"bench", "device", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
+		{[]string{"bench", "device", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
+		{[]string{"bench", "device", "--run", "("}, []string{"art: bench: --run: ", "missing closing"}},
+		{[]string{"bench", "device", "--run", "conv"}, []string{`art: bench: --run: no operation matches "conv"`, "softmax/256x896"}},
 	} {
 		status, stdout, stderr := command(c.args...)
 		if status != 2 || stdout != "" {
@@ -148,8 +148,8 @@ func TestRun_BadUsage(t *testing.T) {
 // TestRun_CannotWrite: lost output is an error.
 func TestRun_CannotWrite(t *testing.T) {
 	tinyDoctor(t)
-	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "--run", "sum/256"},
-		{"bench", "--json", "--run", "sum/256", "--time", "1ms"}} {
+	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "device", "--run", "sum/256"},
+		{"bench", "device", "--json", "--run", "sum/256", "--time", "1ms"}} {
 		var stderr bytes.Buffer
 		if status := run(args, full{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "full") {
 			t.Errorf("art %q: status %d, standard error %q", args, status, stderr.String())

@@ -15,10 +15,11 @@ func init() {
 	verbs["migrate"] = verb{
 		summary: "read a run of OpenPipe's ART, 0.3 to 0.5",
 		args:    "FOLDER",
+		runs:    true,
 		text: `
 Copies a run of OpenPipe's ART into a run of this library: metrics, trajectories (JSONL or Parquet)
 and adapters. FOLDER is ART's folder of the model, .art/PROJECT/models/NAME; it is not changed. The
-run is called as there, under $ART_DIR or .art, unless --project and --name say otherwise.
+run is called as there, in --dir, unless --project and --name say otherwise.
 
 The copy is for reading, with show, plot and runs, and to begin with: an adapter of it is one for
 ModelOptions.Adapter. It cannot be trained on again, because ART does not keep the tokens of

@@ -21,6 +21,7 @@ func init() {
 	verbs["plot"] = verb{
 		summary: "draw the curves of runs, or bars that compare them",
 		args:    "RUN...",
+		runs:    true,
 		text: `
 Draws metrics of one or more runs over their steps as an SVG or PNG file. Metrics of split "train"
 are faint points with their trend; those of other splits are marked points. A reward of such a split
@@ -36,7 +37,7 @@ is divided into them depends on the device: --device should be that of the run.
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
 			var p plotter
-			flags.StringVar(&p.metrics, "metric", curveMetrics, "`names` of metrics, with commas between them")
+			flags.StringVar(&p.metrics, "metric", "", "`names` of metrics, with commas; default: "+curveMetrics)
 			flags.StringVar(&p.out, "out", "plot.svg", "`file` to write, .svg or .png")
 			flags.StringVar(&p.title, "title", "", "`text` above the plot; default: the runs")
 			flags.StringVar(&p.y, "y", "", "`text` of the vertical axis; default: the metrics with their units")
@@ -71,25 +72,13 @@ func (p *plotter) run(args []string, stdout, stderr io.Writer) error {
 	if p.device != "" && !p.drawBatch {
 		return badUsage("--device %s: only --batch computes", p.device)
 	}
-	if p.drawBatch && (p.metrics != curveMetrics || p.y != "" || p.percent) {
+	if p.drawBatch && (p.metrics != "" || p.y != "" || p.percent) {
 		return badUsage("--batch draws no curves: leave out --metric, --y and --percent")
-	}
-	keys := strings.Split(p.metrics, ",")
-	if p.y == "" {
-		p.y = axis(keys)
 	}
 	if p.title == "" {
 		p.title = strings.Join(args, ", ")
 	}
-	var d plot.Drawing
-	var err error
-	if p.drawBatch {
-		d, err = p.batch(args, stderr)
-	} else if p.bars {
-		d, err = p.compare(args, keys)
-	} else {
-		d, err = p.curves(args, keys)
-	}
+	d, err := p.drawing(args, stderr)
 	if err != nil {
 		return err
 	}
@@ -97,6 +86,73 @@ func (p *plotter) run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	return write(stdout, p.out+"\n")
+}
+
+// drawing is what the flags ask for.
+func (p *plotter) drawing(names []string, stderr io.Writer) (plot.Drawing, error) {
+	if p.drawBatch {
+		return p.batch(names, stderr)
+	}
+	list, err := openPlotted(names)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.keys(list)
+	if err != nil {
+		return nil, err
+	}
+	if p.y == "" {
+		p.y = axis(keys)
+	}
+	if p.bars {
+		return p.compare(list, keys)
+	}
+	return p.curves(list, keys)
+}
+
+// plotted is a run to be drawn.
+type plotted struct {
+	*rundir.Run
+	short string // name in the legend
+	step  int
+	rows  []art.HistoryRow
+}
+
+func openPlotted(names []string) ([]plotted, error) {
+	list := make([]plotted, len(names))
+	for i, short := range shortNames(names) {
+		r, step, err := findRun(names[i])
+		if err != nil {
+			return nil, err
+		}
+		rows, err := r.History()
+		if err != nil {
+			return nil, err
+		}
+		list[i] = plotted{r, short, step, rows}
+	}
+	return list, nil
+}
+
+// keys are the metrics to draw: those of the flag, or those of [curveMetrics] that were logged.
+func (p *plotter) keys(list []plotted) ([]string, error) {
+	var histories [][]art.HistoryRow
+	for _, r := range list {
+		histories = append(histories, r.rows)
+	}
+	if p.metrics != "" {
+		keys := splitList(p.metrics)
+		return keys, checkMetrics("metric", keys, histories...)
+	}
+	logged := loggedMetrics(histories...)
+	keys := slices.DeleteFunc(splitList(curveMetrics), func(key string) bool { return !slices.Contains(logged, key) })
+	if len(keys) > 0 {
+		return keys, nil
+	}
+	if len(logged) == 0 {
+		return nil, errors.New("nothing is logged yet")
+	}
+	return nil, fmt.Errorf("no reward was logged; name some of these with --metric: %s", strings.Join(logged, ", "))
 }
 
 // axis names metrics with their units, as far as docs/metrics.md has them.
@@ -122,36 +178,23 @@ func axis(keys []string) string {
 }
 
 // curves draws each metric of each run.
-func (p *plotter) curves(names, keys []string) (plot.Drawing, error) {
+func (p *plotter) curves(list []plotted, keys []string) (plot.Drawing, error) {
 	chart := &plot.Chart{Title: p.title, Y: p.y, Percent: p.percent}
-	short := shortNames(names)
-	for i, name := range names {
-		r, _, err := findRun(name)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := r.History()
-		if err != nil {
-			return nil, err
-		}
+	for _, r := range list {
 		for _, key := range keys {
-			points, err := p.points(r, rows, key)
+			points, err := p.points(r, key)
 			if err != nil {
 				return nil, err
 			}
 			series := plot.Series{Name: key, Points: points, Smooth: strings.HasPrefix(key, "train/") ||
 				strings.HasPrefix(key, "loss/")}
-			if len(keys) == 1 && len(names) > 1 {
-				series.Name = short[i]
-			} else if len(names) > 1 {
-				series.Name = short[i] + " " + key
+			if len(keys) == 1 && len(list) > 1 {
+				series.Name = r.short
+			} else if len(list) > 1 {
+				series.Name = r.short + " " + key
 			}
 			chart.Series = append(chart.Series, series)
 		}
-	}
-	if !slices.ContainsFunc(chart.Series, func(s plot.Series) bool { return len(s.Points) > 0 }) {
-		return nil, fmt.Errorf("--metric %s: none of the runs has logged it; art runs compare RUN RUN lists the metrics",
-			p.metrics)
 	}
 	return chart, nil
 }
@@ -170,8 +213,8 @@ func shortNames(names []string) []string {
 }
 
 // points are the values of a metric, those of a reward with their confidence intervals.
-func (p *plotter) points(r *rundir.Run, rows []art.HistoryRow, key string) ([]plot.Point, error) {
-	points := plot.History(rows, key)
+func (p *plotter) points(r plotted, key string) ([]plot.Point, error) {
+	points := plot.History(r.rows, key)
 	split, isReward := strings.CutSuffix(key, "/reward")
 	if !isReward || split == "train" {
 		return points, nil // of train, points and trend say how it scatters
@@ -190,29 +233,20 @@ func (p *plotter) points(r *rundir.Run, rows []art.HistoryRow, key string) ([]pl
 }
 
 // compare draws a bar for each metric of each run.
-func (p *plotter) compare(names, keys []string) (plot.Drawing, error) {
+func (p *plotter) compare(list []plotted, keys []string) (plot.Drawing, error) {
 	bars := &plot.Bars{Title: p.title, Y: p.y, Percent: p.percent}
-	short := shortNames(names)
-	for i, name := range names {
-		r, step, err := findRun(name)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := r.History()
-		if err != nil {
-			return nil, err
-		}
+	for _, r := range list {
 		for _, key := range keys {
-			points, err := p.points(r, rows, key)
+			points, err := p.points(r, key)
 			if err != nil {
 				return nil, err
 			}
-			points = slices.DeleteFunc(points, func(point plot.Point) bool { return point.Step > step })
+			points = slices.DeleteFunc(points, func(point plot.Point) bool { return point.Step > r.step })
 			if len(points) == 0 {
 				continue
 			}
 			last := points[len(points)-1]
-			run, _, _ := strings.Cut(short[i], "@")
+			run, _, _ := strings.Cut(r.short, "@")
 			label := fmt.Sprintf("%s, step %d", strings.TrimPrefix(run, runPrefix), last.Step)
 			if len(keys) > 1 {
 				label += ", " + key
@@ -221,7 +255,7 @@ func (p *plotter) compare(names, keys []string) (plot.Drawing, error) {
 		}
 	}
 	if len(bars.Bars) == 0 {
-		return nil, fmt.Errorf("--metric %s: none of the runs has logged it", p.metrics)
+		return nil, fmt.Errorf("none of the runs has logged %s up to the step of RUN", strings.Join(keys, " or "))
 	}
 	return bars, nil
 }

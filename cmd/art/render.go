@@ -19,6 +19,7 @@ func render(stdin io.Reader) verb {
 	return verb{
 		summary: "render messages as a model's prompt",
 		args:    "MODEL [FILE]",
+		runs:    true,
 		text: `
 Prints the text that a chat template renders from messages, and its token ids.
 

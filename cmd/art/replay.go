@@ -15,6 +15,7 @@ func init() {
 	verbs["replay"] = verb{
 		summary: "make a step of a run again, and compare",
 		args:    "RUN@STEP",
+		runs:    true,
 		text: `
 Computes the update from STEP to the next one again: from the checkpoint, the trajectories and the
 configuration that the run stored. On the same kind of device adapter and optimizer have the same

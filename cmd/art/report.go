@@ -25,6 +25,7 @@ func init() {
 	verbs["report"] = verb{
 		summary: "a redacted bundle of a run, for a bug report or a colleague",
 		args:    "RUN",
+		runs:    true,
 		text: `
 Writes a zip file about a run: what it was begun with, its history, the list of its files, the
 version of art and the machine, and a plot of the rewards. Trajectories, which hold what was said,

@@ -23,8 +23,9 @@ func init() {
 	verbs["runs"] = verb{
 		summary: "list, compare and prune runs",
 		args:    "[compare RUN RUN... | prune RUN]",
+		runs:    true,
 		text: `
-Lists the runs in .art: the base model, the newest step, the best step by val/reward, the newest
+Lists the runs in --dir: the base model, the newest step, the best step by val/reward, the newest
 train/reward, the size on disk, and when something was last stored.
 
   art runs compare RUN RUN...   the newest and the best value of each metric, side by side
@@ -94,7 +95,7 @@ func (v *runsVerb) list(stdout, stderr io.Writer) error {
 		return writeJSON(stdout, list)
 	}
 	if len(list) == 0 {
-		return write(stdout, fmt.Sprintf("no runs in %s; set ART_DIR to look elsewhere\n", runsRoot()))
+		return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tSTORED")
@@ -273,7 +274,11 @@ func (v *runsVerb) prune(name string, stdout io.Writer) error {
 		if len(dropped) > 0 {
 			hint = "; --yes deletes the others"
 		} else if _, err := art.BestStep(rows, steps, v.keep.Best); v.keep.Best != "" && err != nil {
-			hint = fmt.Sprintf(": none has %s yet, so any may be the best; --best= keeps none for it", v.keep.Best)
+			why := "no stored step has it"
+			if logged := loggedMetrics(rows); !slices.Contains(logged, v.keep.Best) {
+				why = notLogged(v.keep.Best, logged)
+			}
+			hint = fmt.Sprintf(": --best %s: %s; so any step may be the best, and --best= keeps none for it", v.keep.Best, why)
 		}
 		return write(stdout, text+hint+"\n")
 	}

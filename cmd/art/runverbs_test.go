@@ -100,7 +100,9 @@ func TestRuns(t *testing.T) {
 	}
 	wantOutput(t, "runs compare player games/player", "val/reward", "7 (9)", "loss/entropy")
 	wantOutput(t, "runs prune player", "keeps [0 3] of 4 checkpoints; --yes deletes the others")
-	wantOutput(t, "runs prune player --best val/other --yes", "of 4 checkpoints: none has val/other yet", "--best= keeps")
+	wantOutput(t, "runs prune player --best val/other --yes",
+		"of 4 checkpoints: --best val/other: nothing", "--best= keeps")
+	wantOutput(t, "runs prune player --best reward --yes", "there are train/reward and val/reward; so any step")
 	wantOutput(t, "runs prune player --best=", "keeps [3] of 4 checkpoints; --yes deletes the others")
 	wantOutput(t, "runs prune player --newest 2 --yes", "keeps [0 2 3] of 4 checkpoints; ")
 	entries, err := os.ReadDir(filepath.Join(root, "games", "models", "player", "checkpoints"))
@@ -108,7 +110,7 @@ func TestRuns(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	wantFailure(t, "runs compare player", "want no arguments")
-	wantFailure(t, "runs prune nobody", "art runs lists those in")
+	wantFailure(t, "runs prune nobody", "art runs lists those there are")
 	t.Setenv("ART_DIR", t.TempDir())
 	wantOutput(t, "runs", "no runs in")
 }
@@ -172,7 +174,7 @@ func TestPlot(t *testing.T) {
 	}
 	wantFailure(t, "plot --batch player@7", "7")
 	wantFailure(t, "plot --batch player@0 player@1", "one RUN@STEP")
-	wantFailure(t, "plot player --metric val/none", "none of the runs has logged it")
+	wantFailure(t, "plot player --metric val/none", "nothing has logged it")
 	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
 }
 

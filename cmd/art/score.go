@@ -18,6 +18,7 @@ func score(stdin io.Reader) verb {
 	return verb{
 		summary: "logprobs of the tokens of a text",
 		args:    "MODEL [TEXT...]",
+		runs:    true,
 		text: `
 Prints the logprob of each token of a text given those before it: the natural logarithm of its
 probability at temperature 1. The first token has none. It computes in float32.

@@ -35,16 +35,17 @@ func init() {
 	verbs["serve"] = verb{
 		summary: "serve models over HTTP, to clients of OpenAI's and Anthropic's APIs",
 		args:    "[NAME=]MODEL... | --train [NAME=]MODEL,...",
+		runs:    true,
 		text: `
 Clients ask for a model by NAME, which is by default the name of the run, folder or file. All routes
 but /health and /readyz need the key: a new one is printed unless --key or $` + keyVariable + ` has one. Clients
 send it as "Authorization: Bearer KEY" or "x-api-key: KEY". /metrics is for Prometheus.
 A run is served with the checkpoint that is the newest at the start. docs/server.md lists the
-routes. /dash/ is a page about the runs in .art or $ART_DIR, see art help dash; the link to it that
-is printed lets one browser in, once.
+routes. /dash/ is a page about the runs in --dir, see art help dash; the link to it that is printed
+lets one browser in, once.
 
 With --train it serves the Tinker API instead, without the page: programs that were written for
-Tinker train adapters on the named base models, which they know by NAME. The runs are below --dir.
+Tinker train adapters on the named base models, which they know by NAME. The runs are in --dir.
 So do those of openpipe-art's ServerlessBackend, with base_url=http://HOST:PORT/v1.
 docs/tinker.md and docs/wandb-training.md have more.
 
@@ -105,7 +106,6 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
 	flags.StringVar(&o.train, "train", "", "`bases` that clients train, [NAME=]MODEL, with commas")
-	flags.StringVar(&o.dir, "dir", ".art", "`folder` of the runs of --train")
 	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")
 	flags.Float64Var(&o.alpha, "alpha", 32, "alpha of the adapters of --train, as a `number`")
@@ -128,6 +128,7 @@ func (o *serveOptions) run(args []string, stdout, stderr io.Writer) error {
 
 // serve serves until ctx ends. It listens before models are loaded, so that probes are answered meanwhile.
 func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o.dir = runsRoot()
 	if o.drain < 0 {
 		return badUsage("--drain %v: want 0 or more", o.drain)
 	}

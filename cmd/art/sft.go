@@ -19,6 +19,7 @@ func init() {
 	verbs["sft"] = verb{
 		summary: "train a run on examples: supervised fine-tuning",
 		args:    "FILE...",
+		runs:    true,
 		text: `
 Trains an adapter on what the assistant says in the examples of one or more JSONL files, in the
 format of OpenAI's fine-tuning: {"messages": [...], "tools": [...]} on each line; .gz is read too.

@@ -23,6 +23,7 @@ func init() {
 	verbs["show"] = verb{
 		summary: "the trajectories of a run, as a person reads chats",
 		args:    "RUN",
+		runs:    true,
 		text: `
 Prints what a run did: each trajectory with its messages, tool calls, reward, metrics, and the lines
 that were logged for it, such as the explanation of a judge. Without --step it is the newest step

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,13 +26,16 @@ given one. Where all weights are trained the checkpoint is the model.`
 
 // runNames is what the help of verbs says about RUN.
 const runNames = `RUN is run:[PROJECT/]NAME[@STEP|@best], with run: or without, or the folder of a run. @best is the
-step with the highest val/reward. Runs are looked up in .art, or in the folder of $ART_DIR.`
+step with the highest val/reward. Runs are looked up in --dir, by default $ART_DIR or .art.`
 
 // runPrefix marks the name of a run.
 const runPrefix = "run:"
 
-// runsRoot is where runs are looked up.
-func runsRoot() string { return cmp.Or(os.Getenv("ART_DIR"), ".art") }
+// runsDir is the flag --dir, which all verbs share that have to do with runs.
+var runsDir string
+
+// runsRoot is where runs are looked up, and stored.
+func runsRoot() string { return cmp.Or(runsDir, os.Getenv("ART_DIR"), ".art") }
 
 // findRun returns the run that a name or a folder stands for, and the step: the newest when none is named.
 func findRun(name string) (r *rundir.Run, step int, err error) {
@@ -47,10 +51,21 @@ func findRun(name string) (r *rundir.Run, step int, err error) {
 		return r, step, err
 	}
 	r, step, err = rundir.Find(runsRoot(), plain)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; art runs lists those in %s", err, runsRoot())
+	if name, _, _ := strings.Cut(plain, "@"); errors.Is(err, fs.ErrNotExist) && !slices.Contains(runsThere(), name) {
+		err = fmt.Errorf("no run in %s is called %q%s; art runs lists those there are, and --dir or ART_DIR looks elsewhere",
+			runsRoot(), name, suggest("", name, runsThere()))
 	}
 	return r, step, err
+}
+
+// runsThere are the names of all runs that can be read, with their projects and without.
+func runsThere() []string {
+	var names []string
+	list, _ := rundir.List(runsRoot())
+	for _, r := range list {
+		names = append(names, r.About().Name, r.About().Project+"/"+r.About().Name)
+	}
+	return names
 }
 
 // isRunName tells whether a name is that of a run: it is marked, or a single word that is no model and that a run has.
@@ -137,8 +152,8 @@ func findBase(name string) (path string, err error) {
 		return name, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME: check the path; tiny is the built-in model",
-			name)
+		return "", fmt.Errorf("%q is neither a folder, nor a file, nor ORG/NAME, nor a run%s; check the path; tiny is the "+
+			"built-in model", name, suggest("", name, append(runsThere(), tiny.Name)))
 	}
 	s, err := hub.Cached(name, nil)
 	if err != nil {

@@ -141,7 +141,7 @@ func TestSource_Errors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"is not the folder of a model: it has no config.json":            {"inspect", empty},
 		"the folder of a run is .art/PROJECT/models/NAME":                {"generate", empty, "a"},
-		`"nowhere" is neither a folder, nor a file, nor ORG/NAME: check`: {"inspect", "nowhere"},
+		`"nowhere" is neither a folder, nor a file, nor ORG/NAME, nor a run; check`: {"inspect", "nowhere"},
 		"the base model of " + lost + `: "nowhere" is neither`:           {"generate", lost, "a"},
 		"name the base model, and the run with --adapter":                {"generate", lost, "a"},
 		"the run " + bare + " has no checkpoint yet":                     {"generate", "--adapter", bare, "tiny", "a"},

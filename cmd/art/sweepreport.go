@@ -31,15 +31,19 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	keys := strings.Split(s.metrics, ",")
+	keys := splitList(s.metrics)
 	rows := tableOf(outcomes, keys)
 	if err := printTable(stdout, rows); err != nil {
 		return err
 	}
-	chart := s.chart(outcomes, keys)
-	if len(chart.Series) == 0 {
-		return fmt.Errorf("--metric %s: no trial has logged it", s.metrics)
+	var histories [][]art.HistoryRow
+	for _, o := range outcomes {
+		histories = append(histories, o.histories...)
 	}
+	if err := checkMetrics("metric", keys, histories...); err != nil {
+		return err
+	}
+	chart := s.chart(outcomes, keys)
 	table, drawing := filepath.Join(s.out, "sweep.md"), filepath.Join(s.out, "sweep.svg")
 	if err := os.WriteFile(table, []byte(markdownTable(rows)), 0o644); err != nil {
 		return err
@@ -120,7 +124,7 @@ func (s *sweep) outcomes(trials []*trial) ([]*outcome, error) {
 				return nil, err
 			}
 			o.histories = append(o.histories, rows)
-			for _, key := range strings.Split(s.metrics, ",") {
+			for _, key := range splitList(s.metrics) {
 				for _, p := range plot.History(rows, key) {
 					o.steps = max(o.steps, p.Step)
 				}

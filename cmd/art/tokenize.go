@@ -16,6 +16,7 @@ func init() {
 	verbs["tokenize"] = verb{
 		summary: "encode text as token ids",
 		args:    "MODEL [TEXT...]",
+		runs:    true,
 		text: `Prints the ids of a text, each with its token as the vocabulary spells it and its range of bytes in
 the text.
 

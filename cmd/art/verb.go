@@ -3,8 +3,9 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
+
+	"github.com/goart-dev/art"
 )
 
 // verb is a subcommand, which the first argument names.
@@ -12,6 +13,7 @@ type verb struct {
 	summary string // one line
 	args    string // the arguments after the flags, as help prints them; empty: none
 	text    string // the body of the help, in lines of up to 100 columns
+	runs    bool   // it looks runs up, or makes them: it has --dir
 
 	// define adds the flags and returns the action, which reads them after parsing.
 	define func(flags *flag.FlagSet) action
@@ -27,6 +29,9 @@ var verbs = map[string]verb{}
 func (v verb) flags(name string) (*flag.FlagSet, action) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
+	if v.runs {
+		flags.StringVar(&runsDir, "dir", "", "`folder` of the runs; default: $ART_DIR, or .art")
+	}
 	return flags, v.define(flags)
 }
 
@@ -43,7 +48,7 @@ func (v verb) execute(name string, args []string, stdout, stderr io.Writer) erro
 		return badUsage("%s: %q: it takes flags only\n\n%s", name, rest[0], v.help(name))
 	}
 	if err := act(rest, stdout, stderr); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return &art.Error{Op: name, Err: err}
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ func init() {
 	verbs["watch"] = verb{
 		summary: "follow a run in the terminal while it is trained",
 		args:    "RUN",
+		runs:    true,
 		text: `
 Shows the newest step of a run, where its time went and what was not trained on, and a line for each
 of the metrics that matter most: its curve, its newest value and what it was at the first step. It
@@ -64,6 +65,15 @@ func (w *watcher) run(args []string, stdout, _ io.Writer) error {
 	r, _, err := findRun(args[0])
 	if err != nil {
 		return err
+	}
+	if w.metrics != "" { // of a run that has not begun anything may come
+		rows, err := r.History()
+		if err == nil && len(rows) > 0 {
+			err = checkMetrics("metric", splitList(w.metrics), rows)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	w.width, w.color = 80, colors(stdout)
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

@@ -15,7 +15,7 @@ import (
 // layout of code and memory changes from build to build.
 const tolerance = 0.05
 
-// measured is what art bench --json prints.
+// measured is what art bench device --json prints.
 type measured struct {
 	Machine struct {
 		CPU string `json:"cpu_name"`
