@@ -74,8 +74,10 @@ func (d *overviewData) list(all []*run, chosen []string) {
 	}
 	d.More = max(0, len(shown)-most)
 	shown = shown[:min(len(shown), most)]
+	d.chooseMetric(shown)
 	for _, r := range shown {
-		if slices.Contains(chosen, r.name) || len(chosen) == 0 && len(compared) < maxCompared {
+		_, has := r.newest(d.Metric)
+		if slices.Contains(chosen, r.name) || len(chosen) == 0 && has && len(compared) < maxCompared {
 			compared = append(compared, r)
 		}
 	}
@@ -99,15 +101,20 @@ func seriesClass(i int) string { return "s" + string(rune('0'+i%8)) }
 const seedsNote = "A line is the mean of its runs, the band goes from the lowest to the highest, " +
 	"as far as all of them have come."
 
+// chooseMetric fills in the metrics of some runs, and the one to draw unless it is given.
+func (d *overviewData) chooseMetric(runs []*run) {
+	d.Metrics = metricsOf(runs)
+	if d.Metric != "" {
+		return
+	}
+	d.Metric = "train/reward"
+	if !slices.Contains(d.Metrics, d.Metric) && len(d.Metrics) > 0 {
+		d.Metric = d.Metrics[0]
+	}
+}
+
 // compare draws the metric of some runs.
 func (d *overviewData) compare(runs []*run) {
-	d.Metrics = metricsOf(runs)
-	if d.Metric == "" {
-		d.Metric = "train/reward"
-		if !slices.Contains(d.Metrics, d.Metric) && len(d.Metrics) > 0 {
-			d.Metric = d.Metrics[0]
-		}
-	}
 	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log, LogX: d.LogX, Named: true}
 	if d.Bands {
 		c.Series, c.Note = d.bands(runs), seedsNote

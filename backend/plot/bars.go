@@ -17,6 +17,9 @@ type Bars struct {
 	Bars    []Bar
 }
 
+// barWidth is the room of a bar and of its name.
+const barWidth = 90
+
 // Bar is a value of a [Bars]. If Low is less than High, they are the ends of its error bar.
 type Bar struct {
 	Name             string
@@ -24,7 +27,7 @@ type Bar struct {
 }
 
 func (b *Bars) size() (width, height vg.Length) {
-	return max(chartWidth/2, vg.Length(len(b.Bars))*90+120), chartHeight
+	return max(chartWidth/2, vg.Length(len(b.Bars))*barWidth+120), chartHeight
 }
 
 func (b *Bars) draw(canvas draw.Canvas) error {
@@ -77,7 +80,7 @@ func (b Bar) add(axes *plot.Plot, x float64, index int) error {
 func (b *Bars) Ticks(_, _ float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i, bar := range b.Bars {
-		ticks = append(ticks, plot.Tick{Value: float64(i), Label: bar.Name})
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: wrap(bar.Name, labelSize-1, barWidth)})
 	}
 	return ticks
 }

@@ -59,7 +59,17 @@ func History(rows []art.HistoryRow, key string) []Point {
 	return points
 }
 
-func (c *Chart) size() (width, height vg.Length) { return chartWidth, chartHeight }
+// size grows with the legend, so that the axes keep their height.
+func (c *Chart) size() (width, height vg.Length) {
+	var names []string
+	for _, s := range c.Series {
+		if len(finite(s.Points)) > 0 {
+			names = append(names, s.Name)
+		}
+	}
+	_, lines := placeLegend(names, chartWidth-2*margin)
+	return chartWidth, chartHeight + vg.Length(max(0, lines-2))*legendLine
+}
 
 func (c *Chart) draw(canvas draw.Canvas) error {
 	axes := newAxes()
@@ -71,7 +81,7 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 		if len(points) == 0 {
 			continue
 		}
-		marks, err := addSeries(axes, Series{s.Name, points, s.Smooth}, palette[i%len(palette)])
+		marks, err := addSeries(axes, Series{s.Name, points, s.Smooth}, strokeOf(i))
 		if err != nil {
 			return err
 		}

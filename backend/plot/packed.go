@@ -89,10 +89,7 @@ func (p *Packed) scale() vg.Length {
 
 func (p *Packed) draw(c draw.Canvas) error {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	heading := style(titleSize, black)
-	heading.YAlign = draw.YTop
-	c.FillText(heading, vg.Point{X: c.Min.X, Y: c.Max.Y}, p.Title)
-	c = draw.Crop(c, 0, 0, 0, -2*titleSize)
+	c = drawTitle(c, p.Title)
 	var entries []legendEntry
 	for _, k := range kinds {
 		entries = append(entries, legendEntry{k.name, []plot.Thumbnailer{swatch{k.colour}}})

@@ -10,36 +10,36 @@ import (
 )
 
 // addSeries draws a curve with its error band, and returns what stands for it in the legend.
-func addSeries(axes *plot.Plot, s Series, c color.NRGBA) ([]plot.Thumbnailer, error) {
-	if err := addBand(axes, s.Points, c); err != nil {
+func addSeries(axes *plot.Plot, s Series, c stroke) ([]plot.Thumbnailer, error) {
+	if err := addBand(axes, s.Points, c.color); err != nil {
 		return nil, err
 	}
 	values := valuesOf(s.Points)
-	if s.Smooth {
+	if s.Smooth && len(values) > 1 { // one point has no trend, and would hardly be seen
 		return addTrend(axes, values, c)
 	}
 	line, marks, err := plotter.NewLinePoints(values)
 	if err != nil {
 		return nil, err
 	}
-	line.Color, line.Width = c, vg.Points(1.25)
-	marks.Color, marks.Radius, marks.Shape = c, vg.Points(3), draw.CircleGlyph{}
+	line.Color, line.Width, line.Dashes = c.color, vg.Points(1.25), c.dashes
+	marks.Color, marks.Radius, marks.Shape = c.color, vg.Points(3), draw.CircleGlyph{}
 	axes.Add(line, marks)
 	return []plot.Thumbnailer{line, marks}, nil
 }
 
 // addTrend draws faint points and the line of their trend.
-func addTrend(axes *plot.Plot, values plotter.XYs, c color.NRGBA) ([]plot.Thumbnailer, error) {
+func addTrend(axes *plot.Plot, values plotter.XYs, c stroke) ([]plot.Thumbnailer, error) {
 	raw, err := plotter.NewScatter(values)
 	if err != nil {
 		return nil, err
 	}
-	raw.Color, raw.Radius, raw.Shape = faint(c, 90), vg.Points(1.5), draw.CircleGlyph{}
+	raw.Color, raw.Radius, raw.Shape = faint(c.color, 90), vg.Points(1.5), draw.CircleGlyph{}
 	trend, err := plotter.NewLine(smooth(values))
 	if err != nil {
 		return nil, err
 	}
-	trend.Color, trend.Width = c, vg.Points(2)
+	trend.Color, trend.Width, trend.Dashes = c.color, vg.Points(2), c.dashes
 	axes.Add(raw, trend)
 	return []plot.Thumbnailer{trend}, nil
 }

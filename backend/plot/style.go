@@ -36,6 +36,20 @@ var palette = []color.NRGBA{
 	{R: 0x28, G: 0x28, B: 0x28, A: 255}, // black
 }
 
+// dashes tell series apart that have the same colour.
+var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}}
+
+// stroke is how a series is drawn.
+type stroke struct {
+	color  color.NRGBA
+	dashes []vg.Length
+}
+
+// strokeOf returns that of the series with an index.
+func strokeOf(i int) stroke {
+	return stroke{palette[i%len(palette)], dashes[i/len(palette)%len(dashes)]}
+}
+
 // faint returns a colour with an opacity of alpha / 255.
 func faint(c color.NRGBA, alpha uint8) color.NRGBA {
 	c.A = alpha

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -21,6 +22,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -176,6 +178,32 @@ func TestPlot(t *testing.T) {
 	wantFailure(t, "plot --batch player@0 player@1", "one RUN@STEP")
 	wantFailure(t, "plot player --metric val/none", "nothing has logged it")
 	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
+}
+
+// TestPlot_Axis: by default what was logged is drawn, and the axis names nothing else.
+func TestPlot_Axis(t *testing.T) {
+	root := t.TempDir()
+	r, err := runs.Open(root, "games", "only", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = errors.Join(r.WriteModel(rundir.Description{Name: "only", Project: "games", Base: "tiny"}),
+		r.Commit(0, func(string) error { return nil }), r.Log("val", 0, map[string]float64{"reward": 0.5, "val/right": 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(root, "a.svg")
+	wantOutput(t, "plot only --dir "+root+" --out "+file, file)
+	content, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(content), ">val/reward<") || strings.Contains(string(content), "train/reward") {
+		t.Errorf("%v in %s", err, content)
+	}
+	wantFailure(t, "plot only --metric right --dir "+root+" --out "+file, "nothing has logged it; there is val/right")
+	wantFailure(t, "plot only --metric val/reward,train/reward --dir "+root+" --out "+file, "there is val/reward")
+	wantFailure(t, "watch only --once --metric right --dir "+root, "there is val/right")
+	wantFailure(t, "plot onyl --dir "+root, "did you mean only?")
+	wantOutput(t, "runs --dir "+root, "games/only")
 }
 
 func TestAxis(t *testing.T) {

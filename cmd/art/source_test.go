@@ -139,20 +139,20 @@ func TestSource_Errors(t *testing.T) {
 	}
 	chat := messages(t, `[{"role": "user", "content": "Hi"}]`)
 	for want, args := range map[string][]string{
-		"is not the folder of a model: it has no config.json":            {"inspect", empty},
-		"the folder of a run is .art/PROJECT/models/NAME":                {"generate", empty, "a"},
+		"is not the folder of a model: it has no config.json":                       {"inspect", empty},
+		"the folder of a run is .art/PROJECT/models/NAME":                           {"generate", empty, "a"},
 		`"nowhere" is neither a folder, nor a file, nor ORG/NAME, nor a run; check`: {"inspect", "nowhere"},
-		"the base model of " + lost + `: "nowhere" is neither`:           {"generate", lost, "a"},
-		"name the base model, and the run with --adapter":                {"generate", lost, "a"},
-		"the run " + bare + " has no checkpoint yet":                     {"generate", "--adapter", bare, "tiny", "a"},
-		"it has no adapter_config.json; name a run":                      {"generate", "--adapter", empty, "tiny", "a"},
-		"is an adapter already; name its base model, tiny, instead":      {"generate", "--adapter", run, run, "a"},
-		empty + " is a folder: name a file in it":                        {"score", "tiny", "--file", empty},
-		"open nowhere: no such file or directory: check the path":        {"render", "tiny", "nowhere"},
-		"open gone: no such file or directory: check the path":           {"generate", "tiny", "--messages", "gone"},
-		"it has neither tokenizer.json nor tokenizer_config.json":        {"tokenize", empty, "a"},
-		"check the path, or name a model's folder, a tokenizer.json":     {"tokenize", "nowhere", "a"},
-		"it does not begin with GGUF":                                    {"inspect", chat},
+		"the base model of " + lost + `: "nowhere" is neither`:                      {"generate", lost, "a"},
+		"name the base model, and the run with --adapter":                           {"generate", lost, "a"},
+		"the run " + bare + " has no checkpoint yet":                                {"generate", "--adapter", bare, "tiny", "a"},
+		"it has no adapter_config.json; name a run":                                 {"generate", "--adapter", empty, "tiny", "a"},
+		"is an adapter already; name its base model, tiny, instead":                 {"generate", "--adapter", run, run, "a"},
+		empty + " is a folder: name a file in it":                                   {"score", "tiny", "--file", empty},
+		"open nowhere: no such file or directory: check the path":                   {"render", "tiny", "nowhere"},
+		"open gone: no such file or directory: check the path":                      {"generate", "tiny", "--messages", "gone"},
+		"it has neither tokenizer.json nor tokenizer_config.json":                   {"tokenize", empty, "a"},
+		"check the path, or name a model's folder, a tokenizer.json":                {"tokenize", "nowhere", "a"},
+		"it does not begin with GGUF":                                               {"inspect", chat},
 	} {
 		if status, stdout, stderr := command(args...); status == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("art %q: status %d, %q does not say %q", args, status, stderr, want)
