@@ -59,7 +59,7 @@ type GatherOptions struct {
 //
 // A rollout that returns an error, panics, times out or returns no trajectory becomes a [Failure] of its group. When
 // more fail than the options allow, the others are cancelled, and the groups that are complete are returned together
-// with an [ErrTooManyFailures] that quotes and wraps the first failures. When ctx ends, the groups that are complete
+// with an [ErrTooManyFailures] that quotes and wraps the first three reasons. When ctx ends, the groups that are complete
 // are returned with an error that wraps ctx's. Trajectories without a Duration are finished.
 func GatherGroups[S any](
 	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
@@ -185,6 +185,7 @@ type cell struct {
 	trajectory *Trajectory
 	failure    *Failure
 	err        error
+	afterHook  bool // it failed because of After
 }
 
 func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, int) (*Trajectory, error)) *gathering {
@@ -359,7 +360,9 @@ func (g *gathering) failGroup(scenario int, err error) *TrajectoryGroup {
 	err = fmt.Errorf("after hook: %w", err)
 	for i, c := range g.cellsOf(scenario) {
 		if c.trajectory != nil {
-			g.cellsOf(scenario)[i] = failedCell(g.first+scenario, i, 1, err)
+			failed := failedCell(g.first+scenario, i, 1, err)
+			failed.afterHook = true
+			g.cellsOf(scenario)[i] = failed
 			g.fail()
 		}
 	}
@@ -429,7 +432,7 @@ func (g *gathering) outcome(ctx context.Context) ([]*TrajectoryGroup, error) {
 	case g.broken != nil:
 		return groups, &Error{"gather", fmt.Errorf("event function: %w", g.broken), "fix GatherOptions.Events"}
 	case g.failed > g.allowed():
-		return groups, &Error{"gather", g.tooMany(), "fix the rollout, or allow failures with GatherOptions.MaxFailures"}
+		return groups, g.tooMany()
 	case !all:
 		return groups, &Error{"gather", endOf(ctx), "the context ended before the rollouts did; what is complete is returned"}
 	}
@@ -445,22 +448,14 @@ func endOf(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// tooMany quotes the first failures, in the order of rollouts, and wraps their errors.
+// tooMany says which rollouts failed, in their order.
 func (g *gathering) tooMany() error {
-	const quoted = 3
-	format, args := "%w: %d of %d, at most %d allowed", []any{ErrTooManyFailures, g.failed, len(g.cells), g.allowed()}
-	n := 0
+	var f failures
 	for _, c := range g.cells {
-		if c.failure == nil {
-			continue
-		}
-		if n++; n > quoted {
-			break
-		}
-		format += "; scenario %d, attempt %d: %w"
-		args = append(args, c.failure.Scenario, c.failure.Attempt, c.err)
+		f.add(c)
 	}
-	return fmt.Errorf(format, args...)
+	count := fmt.Sprintf("%d of %d, at most %d allowed", g.failed, len(g.cells), g.allowed())
+	return f.tooMany("gather", count, "GatherOptions.")
 }
 
 // GatherPlayers is [GatherGroups] for rollouts in which several agents take part, such as both players of a game. Each

@@ -387,10 +387,7 @@ func TestGatherGroups_OverBudget(t *testing.T) {
 			return nil, ctx.Err()
 		}, &art.GatherOptions{GroupSize: 1, Concurrency: 7, MaxFailures: 3})
 		wantErr(t, err, art.ErrTooManyFailures, "4 of 9, at most 3 allowed",
-			"scenario 1, attempt 0: boom; scenario 2, attempt 0: boom; scenario 3, attempt 0: boom")
-		if strings.Contains(err.Error(), "scenario 4") {
-			t.Errorf("more than three failures are quoted: %v", err)
-		}
+			"too many rollouts failed", "scenario 1, attempt 0 and 3 more: boom")
 		if n := ended.Load(); n != 4 {
 			t.Errorf("%d rollouts had ended when the gather did, want the 4 that were running", n)
 		}
@@ -479,6 +476,35 @@ func TestGatherGroups_After(t *testing.T) {
 	})
 }
 
+// Each reason is quoted once, at most three of them, with how often there were more.
+func TestGatherGroups_Reasons(t *testing.T) {
+	kinds := []error{errors.New("a"), errors.New("b"), &art.Error{Op: "complete", Err: art.ErrClosed}, errors.New("d")}
+	opts := &art.GatherOptions{GroupSize: 2, Concurrency: 1, MaxFailures: 10,
+		After: func(_ context.Context, g *art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+			if len(g.Trajectories) > 0 {
+				return nil, &art.Error{Op: "judge x", Err: errors.New("down")}
+			}
+			return []*art.TrajectoryGroup{g}, nil
+		}}
+	rollout := func(_ context.Context, scenario int) (*art.Trajectory, error) {
+		if scenario < 6 {
+			return nil, kinds[scenario%4]
+		}
+		return rewarded(1), nil
+	}
+	_, err := art.GatherGroups(t.Context(), numbers(6), rollout, opts)
+	wantErr(t, err, art.ErrTooManyFailures, "too many rollouts failed: 11 of 12, at most 10 allowed; "+
+		"scenario 0, attempt 0 and 3 more: a; scenario 1, attempt 0 and 2 more: b; "+
+		"scenario 2, attempt 0 and 1 more: complete: backend is closed (fix the rollout")
+	if !errors.Is(err, kinds[0]) || !errors.Is(err, art.ErrClosed) || errors.Is(err, kinds[3]) {
+		t.Errorf("what is quoted is wrapped: %v", err)
+	}
+	groups := numbers(12)[6:]
+	_, err = art.GatherGroups(t.Context(), groups, rollout, opts)
+	wantErr(t, err, art.ErrTooManyFailures, "too many groups could not be judged or filtered: 12 of 12, at most 10 allowed; "+
+		"scenario 0 and 5 more: after hook: judge x: down (fix what GatherOptions.After does, or the judge")
+}
+
 // A hook that fails makes its own group fail, within the budget, and no other.
 func TestGatherGroups_AfterFails(t *testing.T) {
 	hooks := map[string]func() ([]*art.TrajectoryGroup, error){
@@ -502,7 +528,10 @@ func TestGatherGroups_AfterFails(t *testing.T) {
 					return []*art.TrajectoryGroup{g}, nil
 				}})
 				if budget == 2 {
-					wantErr(t, err, art.ErrTooManyFailures, "3 of 6", "after hook: ", message)
+					wantErr(t, err, art.ErrTooManyFailures, "3 of 6", "scenario 0: after hook: ", message, "fix what GatherOptions.After")
+					if strings.Count(err.Error(), message) != 1 || strings.Contains(err.Error(), "rollout") {
+						t.Errorf("it is said once, and of no rollout: %v", err)
+					}
 					return
 				}
 				if err != nil {

@@ -246,6 +246,7 @@ type window struct {
 	cut       int
 	dropped   map[SkipReason]int
 	discarded []*TrajectoryGroup
+	rollouts  int
 	failures  failures
 	closed    *closedWindow // the one before
 }
@@ -269,14 +270,17 @@ func (w *window) add(d *draw) {
 			}
 		}
 	}
-	w.failures.add(d)
+	w.rollouts += d.rollouts
+	for _, c := range d.failures {
+		w.failures.add(c)
+	}
 }
 
 // close begins another window, when the training of a step begins.
 func (w *window) close(step int, committed time.Time, p *pipeline) {
 	now := time.Now()
 	metrics := map[string]float64{
-		"pipeline/rollouts_failed": float64(w.failures.failed),
+		"pipeline/rollouts_failed": float64(w.failures.n),
 		"pipeline/groups_waiting":  float64(numGroups(p.ready)),
 		"time/trainer_idle_s":      now.Sub(committed).Seconds(),
 	}

@@ -18,9 +18,9 @@ type draw struct {
 	first    atomic.Int64 // step at which its first rollout began, unbegun before
 	share    *share       // of the slots, nil of a source
 	groups   []*TrajectoryGroup
-	failures []error // of rollouts
-	rollouts int     // that ended
-	err      error   // ends the pipeline, unless it is errStale
+	failures []cell // of rollouts
+	rollouts int    // that ended
+	err      error  // ends the pipeline, unless it is errStale
 	cancel   context.CancelCauseFunc
 }
 
@@ -214,7 +214,7 @@ func (d *dataset) gather(ctx context.Context, x *draw, scenario int) {
 	x.groups, x.err = g.run(ctx)
 	for _, c := range g.cells {
 		if c.failure != nil {
-			x.failures = append(x.failures, fmt.Errorf("scenario %d, attempt %d: %w", scenario, c.failure.Attempt, c.err))
+			x.failures = append(x.failures, c)
 		}
 		if c.failure != nil || c.trajectory != nil {
 			x.rollouts++
@@ -227,32 +227,15 @@ func (d *dataset) gather(ctx context.Context, x *draw, scenario int) {
 	}
 }
 
-// failures are the rollouts that failed since the last training began.
-type failures struct {
-	rollouts, failed int
-	first            []error
-}
-
-func (f *failures) add(d *draw) {
-	f.rollouts += d.rollouts
-	f.failed += len(d.failures)
-	f.first = append(f.first, d.failures...)
-	f.first = f.first[:min(3, len(f.first))]
-}
-
-// check returns an error when there are too many.
-func (f *failures) check(o *PipelineOptions) error {
-	of := max(f.rollouts, o.Groups*o.Gather.GroupSize)
+// check returns an error when too many rollouts have failed since the last training began.
+func (w *window) check(o *PipelineOptions) error {
+	of := max(w.rollouts, o.Groups*o.Gather.GroupSize)
 	allowed := max(o.Gather.MaxFailures, int(math.Floor(o.Gather.MaxFailureFraction*float64(of)+1e-9)))
-	if f.failed <= allowed {
+	if w.failures.n <= allowed {
 		return nil
 	}
-	format, args := "%w: %d before a step, at most %d allowed", []any{ErrTooManyFailures, f.failed, allowed}
-	for _, err := range f.first {
-		format += "; %w"
-		args = append(args, err)
-	}
-	return &Error{"pipeline", fmt.Errorf(format, args...), "fix the rollout, or allow failures with Gather.MaxFailures"}
+	count := fmt.Sprintf("%d before a step, at most %d allowed", w.failures.n, allowed)
+	return w.failures.tooMany("pipeline", count, "PipelineOptions.Gather.")
 }
 
 // inflow draws groups from a source, one after the other.

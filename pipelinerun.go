@@ -174,7 +174,7 @@ func (p *pipeline) take(d *draw) error {
 		return d.err
 	}
 	p.window.add(d)
-	if err := p.window.failures.check(&p.opts); err != nil {
+	if err := p.window.check(&p.opts); err != nil {
 		return err
 	}
 	if p.opts.Equal == EqualRefill {

@@ -93,7 +93,7 @@ func (v *vote) call(ctx context.Context, q *Question) (*Reply, error) {
 			return nil, context.Cause(ctx)
 		}
 		if try >= o.Retries || permanent(err) {
-			return nil, fmt.Errorf("judge %s: %w", v.judge.Name(), err)
+			return nil, &art.Error{Op: "judge " + v.judge.Name(), Err: err}
 		}
 		pause := min(30*time.Second, o.Backoff<<min(try, 20))
 		pause -= time.Duration(rng.Float64() * float64(pause) / 2)

@@ -87,7 +87,11 @@ func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (hint string, 
 	case f.Status == http.StatusTooManyRequests:
 		return "lower MaxConcurrent, or set RequestsPerMinute or TokensPerMinute of the Options", ErrService
 	case f.Status == http.StatusOK:
-		return "check that BaseURL of the Options is that of the API", ErrService
+		hint := "check that BaseURL of the Options is that of the API"
+		if kind := f.Header.Get("Content-Type"); !strings.Contains(kind, "json") {
+			hint += fmt.Sprintf(": its answer is of type %q", kind)
+		}
+		return hint, ErrService
 	case f.Status >= http.StatusInternalServerError:
 		return "the service is at fault; try later", ErrService
 	}

@@ -91,7 +91,8 @@ func TestComplete_NotSentAgain(t *testing.T) {
 		{"HTML", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			io.WriteString(w, "<html>Welcome to the proxy")
-		}, hosted.ErrService, "Welcome to the proxy"},
+		}, hosted.ErrService,
+			`Welcome to the proxy (check that BaseURL of the Options is that of the API: its answer is of type "text/html")`},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for range hosted.MaxBody/len(spaces) + 1 {
@@ -112,6 +113,20 @@ func TestComplete_NotSentAgain(t *testing.T) {
 				t.Errorf("%d calls, usage %+v", s.calls(), u)
 			}
 		})
+	}
+}
+
+// TestComplete_ContentType: JSON is read whatever type a server or a proxy gives it.
+func TestComplete_ContentType(t *testing.T) {
+	for _, kind := range []string{"text/plain; charset=utf-8", "application/octet-stream", "text/html", "nonsense", ""} {
+		s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{kind}
+			io.WriteString(w, ` {"choices":[{"message":{"role":"assistant","content":"Hi."}}]}`)
+		})
+		response, err := complete(t, register(t, open(t, s, openai.Options{}), "m"), nil)
+		if err != nil || response.Message.Content != "Hi." {
+			t.Errorf("%q: %v, %v", kind, response, err)
+		}
 	}
 }
 

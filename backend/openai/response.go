@@ -1,19 +1,19 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/hosted"
 )
 
-// read returns the body of an answer, and a [*hosted.Failure] unless it is a success in JSON.
+// read returns the body of an answer, and a [*hosted.Failure] unless it is a success in JSON, which some servers and
+// proxies send as another type.
 func read(response *http.Response) ([]byte, http.Header, error) {
 	body, err := io.ReadAll(response.Body)
 	switch {
@@ -22,10 +22,10 @@ func read(response *http.Response) ([]byte, http.Header, error) {
 	case err != nil:
 		return nil, nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if kind != "application/json" && !strings.HasSuffix(kind, "+json") && (kind != "" || !json.Valid(body)) {
-		message := fmt.Sprintf("the answer is of type %q, not JSON: %.200s", kind, body)
-		return nil, nil, &hosted.Failure{Status: http.StatusOK, Message: message, Header: response.Header}
+	if !json.Valid(body) {
+		message := fmt.Sprintf("the answer, of type %q, is not JSON: %.200s", response.Header.Get("Content-Type"), body)
+		torn := bytes.HasPrefix(bytes.TrimSpace(body), []byte("{"))
+		return nil, nil, &hosted.Failure{Status: http.StatusOK, Message: message, Header: response.Header, Torn: torn}
 	}
 	return body, response.Header, nil
 }
