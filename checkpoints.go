@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Retention says which checkpoints a run keeps. It is applied whenever a step is committed. The newest is always kept.
@@ -51,6 +53,8 @@ func (r *Retention) validate(p *problems) {
 	}
 	p.check(r.Newest >= 0, "retention: Newest is %d, want >= 0", r.Newest)
 	p.check(r.Every >= 0, "retention: Every is %d, want >= 0", r.Every)
+	p.check(r.Best == "" || strings.Contains(r.Best, "/"), `retention: Best is %q, want a metric with its split, "val/%s"`,
+		r.Best, r.Best)
 }
 
 // BestStep returns the stored step of m for which the mean of the logged metric is highest, the later one of equals. A
@@ -82,9 +86,26 @@ func BestStep(rows []HistoryRow, steps []int, metric string) (int, error) {
 	best, ok := bestStep(rows, steps, metric)
 	if !ok {
 		return 0, &Error{"best step", fmt.Errorf("%w: no stored step has the metric %q", ErrInvalid, metric),
-			`name a logged metric with its split, like "val/reward"`}
+			metricHint(rows, metric)}
 	}
 	return best, nil
+}
+
+// metricHint names the metrics that were logged under other splits, as the caller may have meant one of them.
+func metricHint(rows []HistoryRow, metric string) string {
+	name := metric[strings.LastIndex(metric, "/")+1:]
+	others := map[string]bool{}
+	for _, row := range rows {
+		for key := range row.Metrics {
+			if strings.HasSuffix(key, "/"+name) && key != metric {
+				others[key] = true
+			}
+		}
+	}
+	if len(others) == 0 {
+		return `name a logged metric with its split, like "val/reward"`
+	}
+	return "logged are " + strings.Join(slices.Sorted(maps.Keys(others)), ", ")
 }
 
 // DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the policy for which the mean of the

@@ -104,7 +104,8 @@ func tiedPairs(values []float64) (equal, pairs int) {
 // String writes the report for people, with what is worrying about it.
 func (r *RewardReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d groups, %d trajectories: rewards from %.4g to %.4g, mean %.4g, spread in a group %.4g\n", r.Groups,
+	fmt.Fprintf(&b, "groups: %d, trajectories: %d, rewards from %.4g to %.4g, mean %.4g, spread in a group %.4g\n",
+		r.Groups,
 		r.Trajectories,
 		r.Low, r.High, r.Mean, r.Spread)
 	fmt.Fprintf(&b, "tied pairs %.0f %%, groups without differences %.0f %%\n", 100*r.Ties, 100*r.ZeroVariance)
@@ -112,9 +113,10 @@ func (r *RewardReport) String() string {
 		bad  bool
 		text string
 	}{
-		{r.Errors > 0, fmt.Sprintf("%d trajectories have no reward, the first: %v", r.Errors, r.Err)},
-		{r.NotFinite > 0, fmt.Sprintf("%d rewards are NaN or infinite: they are not trained on", r.NotFinite)},
-		{r.Changing > 0, fmt.Sprintf("%d rewards are another number the second time: noise is learned as well", r.Changing)},
+		{r.Errors > 0, fmt.Sprintf("trajectories without a reward: %d, the first: %v", r.Errors, r.Err)},
+		{r.NotFinite > 0, fmt.Sprintf("rewards that are NaN or infinite, which are not trained on: %d", r.NotFinite)},
+		{r.Changing > 0, fmt.Sprintf("rewards that are another number the second time, so that noise is learned as well: %d",
+			r.Changing)},
 		{r.Groups > 0 && r.ZeroVariance > 0.5, "most groups have no differences: give partial credit, take scenarios of " +
 			"middling difficulty, or raise the group size"},
 	} {

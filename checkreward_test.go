@@ -36,7 +36,7 @@ func TestCheckReward(t *testing.T) {
 		ZeroVariance: 2.0 / 3, Err: report.Err,
 	}
 	wantEqual(t, "report", report, want)
-	for _, text := range []string{"3 groups, 7 trajectories: rewards from 1 to 3", "no answer", "NaN or infinite",
+	for _, text := range []string{"groups: 3, trajectories: 7, rewards from 1 to 3", "no answer", "NaN or infinite",
 		"the second time", "most groups"} {
 		if !strings.Contains(report.String(), text) {
 			t.Errorf("no %q in %s", text, report)

@@ -53,7 +53,8 @@ func (f *failures) tooMany(op, count, options string) error {
 	hint := "fix the rollout, or allow failures with " + options + "MaxFailures"
 	if f.afterHook == f.n {
 		e.text = "too many groups could not be judged or filtered"
-		hint = "fix what " + options + "After does, or the judge that it asks, or allow failures with " + options + "MaxFailures"
+		hint = "fix what " + options + "After does, or the judge that it asks, or allow failures with " + options +
+			"MaxFailures"
 	}
 	var text strings.Builder
 	text.WriteString(e.text + ": " + count)

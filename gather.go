@@ -59,8 +59,8 @@ type GatherOptions struct {
 //
 // A rollout that returns an error, panics, times out or returns no trajectory becomes a [Failure] of its group. When
 // more fail than the options allow, the others are cancelled, and the groups that are complete are returned together
-// with an [ErrTooManyFailures] that quotes and wraps the first three reasons. When ctx ends, the groups that are complete
-// are returned with an error that wraps ctx's. Trajectories without a Duration are finished.
+// with an [ErrTooManyFailures] that quotes and wraps the first three reasons. When ctx ends, the groups that are
+// complete are returned with an error that wraps ctx's. Trajectories without a Duration are finished.
 func GatherGroups[S any](
 	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
 ) ([]*TrajectoryGroup, error) {
@@ -505,7 +505,8 @@ type table struct {
 // seat keeps the trajectories of a rollout, and returns one that stands for them.
 func (t *table) seat(all []*Trajectory, start time.Time) (*Trajectory, error) {
 	if len(all) != t.players {
-		return nil, fmt.Errorf("rollout returned %d trajectories for %d players", len(all), t.players)
+		return nil, fmt.Errorf("rollout must return a trajectory for each of its players: want %d, got %d", t.players,
+			len(all))
 	}
 	var first *Trajectory
 	for i, x := range all {

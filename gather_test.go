@@ -501,8 +501,9 @@ func TestGatherGroups_Reasons(t *testing.T) {
 	}
 	groups := numbers(12)[6:]
 	_, err = art.GatherGroups(t.Context(), groups, rollout, opts)
-	wantErr(t, err, art.ErrTooManyFailures, "too many groups could not be judged or filtered: 12 of 12, at most 10 allowed; "+
-		"scenario 0 and 5 more: after hook: judge x: down (fix what GatherOptions.After does, or the judge")
+	wantErr(t, err, art.ErrTooManyFailures,
+		"too many groups could not be judged or filtered: 12 of 12, at most 10 allowed; "+
+			"scenario 0 and 5 more: after hook: judge x: down (fix what GatherOptions.After does, or the judge")
 }
 
 // A hook that fails makes its own group fail, within the budget, and no other.
@@ -528,7 +529,8 @@ func TestGatherGroups_AfterFails(t *testing.T) {
 					return []*art.TrajectoryGroup{g}, nil
 				}})
 				if budget == 2 {
-					wantErr(t, err, art.ErrTooManyFailures, "3 of 6", "scenario 0: after hook: ", message, "fix what GatherOptions.After")
+					wantErr(t, err, art.ErrTooManyFailures, "3 of 6", "scenario 0: after hook: ", message,
+						"fix what GatherOptions.After")
 					if strings.Count(err.Error(), message) != 1 || strings.Contains(err.Error(), "rollout") {
 						t.Errorf("it is said once, and of no rollout: %v", err)
 					}

@@ -61,7 +61,7 @@ func TestGatherPlayers(t *testing.T) {
 // What is not one trajectory for each player is a failure that says so.
 func TestGatherPlayers_Wrong(t *testing.T) {
 	for want, play := range map[string]func() []*art.Trajectory{
-		"1 trajectories for 2 players": func() []*art.Trajectory { return []*art.Trajectory{rewarded(1)} },
+		"want 2, got 1": func() []*art.Trajectory { return []*art.Trajectory{rewarded(1)} },
 		"one trajectory for two players": func() []*art.Trajectory {
 			same := rewarded(1)
 			return []*art.Trajectory{same, same}

@@ -409,7 +409,7 @@ func TestPipeline_RefillLimit(t *testing.T) {
 		}
 		opts.Steps, opts.Name = 2, "hopeless"
 		result, err = art.Pipeline(t.Context(), x.Model, numbers(100), rollout(func(int) bool { return false }), opts)
-		wantErr(t, err, art.ErrCollapsed, "5 groups in a row")
+		wantErr(t, err, art.ErrCollapsed, "groups in a row without advantages: 5")
 		if result.Steps != 0 {
 			t.Errorf("%+v", result)
 		}

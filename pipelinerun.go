@@ -309,7 +309,7 @@ func (p *pipeline) dropStale() {
 
 // collapsed is the error of a step for which there is nothing to learn from.
 func (p *pipeline) collapsed() error {
-	err := fmt.Errorf("%w: %d groups in a row had no advantages, for these reasons: %v", ErrCollapsed, p.refilled,
+	err := fmt.Errorf("%w: groups in a row without advantages: %d, for these reasons: %v", ErrCollapsed, p.refilled,
 		p.window.dropped)
 	return &Error{"pipeline", err,
 		"make scenarios of more even difficulty, or raise the temperature, Gather.GroupSize or MaxRefill"}

@@ -36,9 +36,10 @@ func TestRetention_Keep(t *testing.T) {
 
 // A backend that keeps no checkpoints refuses a retention.
 func TestRegister_Retention(t *testing.T) {
-	m := art.NewModel("m", &art.ModelOptions{Retention: &art.Retention{Newest: -1}})
+	m := art.NewModel("m", &art.ModelOptions{Retention: &art.Retention{Newest: -1, Best: "reward"}})
 	err := m.Register(t.Context(), struct{ art.Backend }{&arttest.Backend{}})
-	wantErr(t, err, art.ErrInvalid, "keeps no checkpoints", "Newest is -1")
+	wantErr(t, err, art.ErrInvalid, "keeps no checkpoints", "Newest is -1",
+		`Best is "reward", want a metric with its split, "val/reward"`)
 }
 
 // Trainings in a row that find nothing to compare end the run, with the reason; one that does begins the count anew.
@@ -57,8 +58,8 @@ func TestTrain_Collapse(t *testing.T) {
 			t.Fatalf("%v: %v", rewards, err)
 		}
 	}
-	wantErr(t, train(1, 1), art.ErrCollapsed, "all rewards of a group are equal", "3 trainings")
-	wantErr(t, train(0, 0), art.ErrCollapsed, "all rewards are 0", "4 trainings")
+	wantErr(t, train(1, 1), art.ErrCollapsed, "all rewards of a group are equal", "trainings in a row: 3")
+	wantErr(t, train(0, 0), art.ErrCollapsed, "all rewards are 0", "trainings in a row: 4")
 	wantEqual(t, "step", m.Step(), 5)
 	if err := train(0, 1); err != nil {
 		t.Error(err)
@@ -79,6 +80,11 @@ func TestModel_BestStepAndRestore(t *testing.T) {
 	if err != nil || best != 2 {
 		t.Errorf("best step %d, %v", best, err)
 	}
+	_, err = art.BestStep([]art.HistoryRow{{Metrics: map[string]float64{"val/right": 1, "train/right": 1}}}, []int{0},
+		"right")
+	wantErr(t, err, art.ErrInvalid, `"right" (logged are train/right, val/right)`)
+	_, err = art.BestStep([]art.HistoryRow{{Metrics: map[string]float64{"val/right": 1}}}, []int{0}, "test/right")
+	wantErr(t, err, art.ErrInvalid, "(logged are val/right)")
 	_, err = m.BestStep(t.Context(), "val/none")
 	wantErr(t, err, art.ErrInvalid, "val/none")
 	next, err := m.Restore(t.Context(), best)

@@ -247,7 +247,7 @@ func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
 		what, hint = "all rewards are 0", "go back with Model.Restore if rewards were higher before; "+
 			"otherwise give partial credit or begin with easier scenarios"
 	}
-	return &Error{"train", fmt.Errorf("%w: %s, for %d trainings in a row; no step was made", ErrCollapsed, what, c.flat),
+	return &Error{"train", fmt.Errorf("%w: %s; trainings in a row: %d; no step was made", ErrCollapsed, what, c.flat),
 		hint}
 }
 

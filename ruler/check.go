@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // Report is what [Check] finds. Fractions are from 0 to 1; what has no value is NaN.
@@ -88,9 +89,9 @@ func Check(ctx context.Context, judge *art.Model, groups []*art.TrajectoryGroup,
 // String writes the report for people, with what is worrying about it.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d groups, %d trajectories, %d groups failed; %d calls, %d tokens\n", r.Groups, r.Trajectories,
-		r.Failed,
-		r.Usage.Calls, r.Usage.PromptTokens+r.Usage.CompletionTokens)
+	fmt.Fprintf(&b, "%s, %s, %d failed; %s, %s\n", quantity.Of(r.Groups, "group"),
+		quantity.Of(r.Trajectories, "trajectory"), r.Failed, quantity.Of(r.Usage.Calls, "call"),
+		quantity.Of(r.Usage.PromptTokens+r.Usage.CompletionTokens, "token"))
 	fmt.Fprintf(&b, "score %.2f, spread in a group %.2f, tied pairs %.0f %%, groups without differences %.0f %%\n", r.Mean,
 		r.Spread,
 		100*r.Ties, 100*r.ZeroVariance)

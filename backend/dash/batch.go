@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 const (
@@ -182,7 +183,8 @@ func (b *batch) draw(g *batchGroup, list []sequence) {
 		b.count(s, shared)
 		if i < len(drawn) {
 			g.Lines = append(g.Lines, batchLine{Y: percent(float64(i) / float64(len(drawn))),
-				Segments: b.segments(s, shared), Label: fmt.Sprintf("%s: %d tokens", s.label, len(s.prompt)+s.length())})
+				Segments: b.segments(s, shared), Label: fmt.Sprintf("%s: %s", s.label, quantity.Of(len(s.prompt)+s.length(),
+					"token"))})
 		}
 	}
 	b.Counts.Saved += shared * (len(list) - 1)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // extent is the width and the height of the area of a chart, in the units of its paths. The browser stretches it.
@@ -73,8 +75,8 @@ func (c *chart) view() chartView {
 		Area: c.Area}
 	left, leftX := c.drop()
 	if left > 0 {
-		v.Note = strings.TrimSpace(fmt.Sprintf("%s %d values that a logarithmic axis cannot show are left out.", v.Note,
-			left))
+		v.Note = strings.TrimSpace(fmt.Sprintf("%s Left out, since a logarithmic axis cannot show them: %s.", v.Note,
+			quantity.Of(left, "value")))
 	}
 	if leftX > 0 {
 		v.Note = strings.TrimSpace(fmt.Sprintf("%s What is at %s %s is left out: a logarithmic axis has no place for it.",

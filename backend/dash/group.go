@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 const (
@@ -336,7 +337,7 @@ func (h *Handler) text(r *http.Request) (name, text string, err error) {
 		return "", "", err
 	}
 	if trajectory >= len(g.Trajectories) {
-		return "", "", notFound("the group has %s", plural(len(g.Trajectories), "trajectory"))
+		return "", "", notFound("the group has %s", quantity.Of(len(g.Trajectories), "trajectory"))
 	}
 	histories := g.Trajectories[trajectory].Histories()
 	if history >= len(histories) || message >= len(histories[history].Messages) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // HumanScore is the metric of a trajectory that has the score a person gave.
@@ -149,7 +150,7 @@ func (j *Judge) decide(id int, v verdict) error {
 	}
 	w := j.queue[i]
 	if n := len(w.group.Trajectories); !v.drop && len(v.scores) != n {
-		return badRequest("group %d has %d trajectories, not %d", id, n, len(v.scores))
+		return badRequest("group %d has %s, not %d", id, quantity.Of(n, "trajectory"), len(v.scores))
 	}
 	w.verdict <- v
 	j.queue = slices.Delete(j.queue, i, i+1) // Score may take a moment: nobody else is to see it

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // maxCompared bounds the runs on one chart by default.
@@ -155,7 +157,7 @@ func (d *overviewData) bands(runs []*run) []series {
 	var list []series
 	for _, name := range names {
 		points := overSeeds(curves[name])
-		list = append(list, series{Name: name + " (" + plural(len(curves[name]), "run") + ")", Points: points})
+		list = append(list, series{Name: name + " (" + quantity.Of(len(curves[name]), "run") + ")", Points: points})
 	}
 	return list
 }

@@ -20,7 +20,8 @@ func TestOverview_Empty(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // the newest stand first
 		r, err := runs.Open(root, "games", "judge-"+name, nil)
 		require.NoError(t, err)
-		require.NoError(t, r.WriteModel(rundir.Description{Name: "judge-" + name, Project: "games", Base: "tiny", Frozen: true}))
+		require.NoError(t, r.WriteModel(rundir.Description{Name: "judge-" + name, Project: "games", Base: "tiny",
+			Frozen: true}))
 		require.NoError(t, r.Commit(0, func(string) error { return nil }))
 		require.NoError(t, r.Close())
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 //go:embed assets
@@ -37,19 +39,8 @@ type crumb struct{ Text, Link string }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"number": number, "visible": visible, "link": link, "ago": ago, "now": time.Now, "join": strings.Join,
-	"plural": plural, "inc": func(n int) int { return n + 1 },
+	"plural": quantity.Of, "inc": func(n int) int { return n + 1 },
 }).ParseFS(assets, "assets/*.html"))
-
-// plural writes a number of things: 1 group, 2 groups.
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(one, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
 
 // link is the address of a page with the parameters that follow, name and value in turn. Those that are "" are left
 // out.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // runData is a run with its charts.
@@ -103,7 +104,7 @@ func facts(r *run) [][2]string {
 		add("trained", "all weights")
 	}
 	add("seed", number(float64(a.Seed)))
-	add("checkpoints", plural(len(r.steps), "step"))
+	add("checkpoints", quantity.Of(len(r.steps), "step"))
 	if wall, ok := r.newest("time/wall_clock_sec"); ok {
 		add("trained for", duration(time.Duration(wall*float64(time.Second))))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // scenarioData is one scenario at every step: the groups that begin with the same messages, or have the same number.
@@ -52,7 +53,7 @@ func (h *Handler) scenarioPage(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	if d.Group >= len(x.groups) {
-		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, plural(len(x.groups), "group"))
+		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, quantity.Of(len(x.groups), "group"))
 	}
 	if err := d.collect(h.store); err != nil {
 		return nil, err

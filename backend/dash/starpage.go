@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // starsData are the starred trajectories of a run.
@@ -96,7 +97,7 @@ func (h *Handler) starred(r *http.Request) (to string, err error) {
 		return "", err
 	}
 	if of.Trajectory >= len(g.Trajectories) {
-		return "", notFound("the group has %s", plural(len(g.Trajectories), "trajectory"))
+		return "", notFound("the group has %s", quantity.Of(len(g.Trajectories), "trajectory"))
 	}
 	t := g.Trajectories[of.Trajectory]
 	if err := h.stars.set(found.Dir(), of, t, r.PostForm.Get("on") != ""); err != nil {

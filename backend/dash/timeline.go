@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 const (
@@ -46,7 +47,7 @@ func newTimeline(entries []rundir.Entry, row map[string]float64) *timeline {
 		t.Parts = divide(list, row)
 	}
 	if len(list) < len(entries) {
-		t.Note = plural(len(entries)-len(list), "trajectory") + " without a start or a duration are left out."
+		t.Note = quantity.Of(len(entries)-len(list), "trajectory") + " without a start or a duration are left out."
 	}
 	if len(list) > maxBars {
 		t.Note += " Drawn are the first " + count(maxBars) + " rollouts."

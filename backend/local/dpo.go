@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
@@ -28,7 +29,8 @@ func (b *Backend) TrainDPO(
 	batch := trainset.FromPreferences(e.template, pairs, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
 		return nil, &art.Error{
-			Op: "train dpo", Err: fmt.Errorf("%w: none of %d pairs can be trained on", art.ErrInvalid, len(pairs)),
+			Op: "train dpo", Err: fmt.Errorf("%w: none of %s can be trained on", art.ErrInvalid, quantity.Of(len(pairs),
+				"pair")),
 			Hint: "both answers of a pair have to fit into the context; the first: " + batch.Skipped[0].Detail,
 		}
 	}

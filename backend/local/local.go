@@ -103,8 +103,9 @@ type Options struct {
 	Metrics server.Metrics
 	// Logger receives events and warnings. nil discards.
 	Logger *slog.Logger
-	// Progress is where the bars of downloads and trainings are drawn. Default: standard error, if that is a terminal.
-	// io.Discard disables them. A training of a model with [art.ModelOptions].Events has no bar.
+	// Progress is where the bars of downloads and trainings are drawn, unless it is a file and no terminal, and where the
+	// size of a run's steps is told when the first is stored. Default: standard error, if that is a terminal. io.Discard
+	// disables both. A training of a model with [art.ModelOptions].Events has no bar.
 	Progress io.Writer
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -267,9 +268,10 @@ func (p plan) refuse(on graphx.Profile) error {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.room.others))
 	}
 	d := p.demand
-	err := fmt.Errorf("%d slots, a context of %d and a cache of %d tokens take %s of memory, with %s for the weights and "+
+	err := fmt.Errorf("%s, a context of %d and a cache of %d tokens take %s of memory, with %s for the weights and "+
 		"%s for keys and values; %s",
-		p.slots, p.context, p.tokens, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache), have)
+		quantity.Of(p.slots, "slot"), p.context, p.tokens, gigabytes(d.least()), gigabytes(d.weights), gigabytes(d.cache),
+		have)
 	hint := "lower Slots, Context and CacheTokens of local.Options, use Weights \"bfloat16\", or a machine with more " +
 		"memory"
 	if on.OwnMemory {

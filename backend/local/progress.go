@@ -28,15 +28,26 @@ func (b *Backend) bytesProgress(title string) *bar {
 }
 
 func (b *Backend) draw(title string, total int, unit progressbar.Option) *bar {
-	w := b.opts.Progress
-	if w == nil {
+	w := b.progressOutput()
+	if f, ok := w.(*os.File); ok && !redraws(f) {
 		w = io.Discard
-		if term.IsTerminal(int(os.Stderr.Fd())) {
-			w = os.Stderr
-		}
 	}
 	return newBar(w, title, total, unit)
 }
+
+// progressOutput is where progress is told.
+func (b *Backend) progressOutput() io.Writer {
+	switch {
+	case b.opts.Progress != nil:
+		return b.opts.Progress
+	case redraws(os.Stderr):
+		return os.Stderr
+	}
+	return io.Discard
+}
+
+// redraws reports whether a line of a file can be drawn again.
+func redraws(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
 
 func newBar(w io.Writer, title string, total int, more ...progressbar.Option) *bar {
 	return &bar{progressbar.NewOptions(total, append(more,

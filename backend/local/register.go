@@ -39,6 +39,7 @@ type entry struct {
 	leftOut  int // histories of Validation that a warning told of
 	// committed is when the newest step was, or when the model was registered.
 	committed time.Time
+	sized     bool // it was said how large a step is
 }
 
 // serving is the step that answers new requests. adapter is nil for a frozen model.

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
@@ -105,7 +106,8 @@ func storedGroups(reader *runs.Reader, step, n int) ([]*art.TrajectoryGroup, err
 		return nil, err
 	}
 	if len(groups) < n {
-		err := fmt.Errorf("%w: step %d has %d stored groups, and was trained on %d", art.ErrCorrupt, step, len(groups), n)
+		err := fmt.Errorf("%w: step %d has %s, and was trained on %d", art.ErrCorrupt, step, quantity.Of(len(groups),
+			"stored group"), n)
 		return nil, &art.Error{Op: "replay", Err: err}
 	}
 	return groups[:n], nil

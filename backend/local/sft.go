@@ -10,6 +10,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
@@ -29,7 +30,8 @@ func (b *Backend) TrainSFT(
 	batch := trainset.FromConversations(e.template, trajectories, cfg.Turns, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
 		return nil, &art.Error{
-			Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories can be trained on", art.ErrInvalid, len(trajectories)),
+			Op: "train sft", Err: fmt.Errorf("%w: none of %s can be trained on", art.ErrInvalid, quantity.Of(len(trajectories),
+				"trajectory")),
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
 	}
@@ -87,8 +89,8 @@ func (b *Backend) validation(m *art.Model, e *entry, cfg *art.SFTConfig) ([]grpo
 		return set.Sequences, nil
 	}
 	return nil, &art.Error{
-		Op: "train sft", Err: fmt.Errorf("%w: none of %d trajectories of Validation has a loss", art.ErrInvalid,
-			len(cfg.Validation)),
+		Op: "train sft", Err: fmt.Errorf("%w: none of %s of Validation has a loss", art.ErrInvalid,
+			quantity.Of(len(cfg.Validation), "trajectory")),
 		Hint: "each needs an assistant message and has to fit into the context; the first: " + set.Skipped[0].Detail,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -120,6 +121,25 @@ func (b *Backend) LoadState(_ context.Context, m *art.Model, v any) (found bool,
 		return false, err
 	}
 	return e.run.ReadState(v)
+}
+
+// saySize says once in a process what the first step that it stores takes on disk, where all steps are kept. A step is
+// the adapter or all weights, and twice as much for the optimizer. e.training is held.
+func (b *Backend) saySize(m *art.Model, e *entry, step int) {
+	if e.sized {
+		return
+	}
+	e.sized = true
+	size, kept := runs.CheckpointBytes(e.run.Dir(), step), "by ModelOptions.Retention"
+	if m.Options().Retention == nil {
+		kept = "all; ModelOptions.Retention keeps fewer"
+	}
+	b.opts.Logger.Info("size of a step", "model", m.Name(), "bytes", size, "kept", kept, "folder", e.run.Dir())
+	if m.Options().Retention == nil {
+		fmt.Fprintf(b.progressOutput(),
+			"each step of %s takes %s in %s, and all are kept: ModelOptions.Retention keeps fewer\n",
+			m.Name(), quantity.Bytes(size), e.run.Dir())
+	}
 }
 
 // retain applies the retention of m. What cannot be deleted is deleted at a later step.

@@ -196,6 +196,7 @@ func (b *Backend) publish(
 	}
 	e.committed = time.Now()
 	b.opts.Logger.Info("step committed", "model", m.Name(), "step", step)
+	b.saySize(m, e, step)
 	b.retain(m, e)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// TestLegend_Room: no text of a legend reaches the marker behind it, nor the edge, also in a font that is a fifth wider,
+// TestLegend_Room: no text of a legend reaches the marker behind it, nor the edge, in a font that is a fifth wider too,
 // as DejaVu Sans is: SVG is drawn in the fonts of its viewer.
 func TestLegend_Room(t *testing.T) {
 	const wider, width = 1.2, chartWidth - 2*margin

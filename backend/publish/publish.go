@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,6 +90,10 @@ func New(target Target, opts *Options) *Publisher {
 		p.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	p.life, p.quit = context.WithCancel(context.Background())
+	if best := p.opts.Best; best != "" && !strings.Contains(best, "/") {
+		p.fail(fmt.Errorf("%w: Best is %q, want a metric with its split, \"val/%s\": no checkpoint is sent", art.ErrInvalid,
+			best, best))
+	}
 	return p
 }
 

@@ -131,6 +131,14 @@ func (f *target) Publish(ctx context.Context, c *publish.Checkpoint) error {
 	return nil
 }
 
+// A metric without a split is never logged: it is an error that Close returns.
+func TestBest_NoSplit(t *testing.T) {
+	p := publish.New(publish.Folder(t.TempDir()), &publish.Options{Best: "reward"})
+	if err := p.Close(t.Context()); !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), `"val/reward"`) {
+		t.Error(err)
+	}
+}
+
 func TestRetries(t *testing.T) {
 	m := newModel(t)
 	for retries, want := range map[int]bool{2: true, 1: false} {

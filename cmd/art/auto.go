@@ -17,6 +17,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/openai"
 	"github.com/goart-dev/art/examples/agents/auto"
+	"github.com/goart-dev/art/model/tiny"
 )
 
 func init() {
@@ -85,6 +86,10 @@ func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 		Retention: &art.Retention{Newest: 1, Best: "val/score"}}
 	if err := a.trained.set(opts); err != nil {
 		return err
+	}
+	if a.base == tiny.Name && !a.estimate && (a.writer == "base" || a.judge == "base") {
+		return badUsage("the built-in model can neither write inputs nor judge: name a base model that follows " +
+			"instructions with --model, or a --writer and a --judge")
 	}
 	p := &a.p
 	p.Task = args[0]

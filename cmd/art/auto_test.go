@@ -81,7 +81,11 @@ func TestAuto_Estimate(t *testing.T) {
 	if code != 0 || strings.Count(stdout.String(), "$0.00") != 1 || !strings.Contains(stdout.String(), "model") {
 		t.Errorf("status %d, %s%s", code, stdout.String(), stderr.String())
 	}
-	if code := run([]string{"auto"}, &stdout, &stderr); code != 2 {
-		t.Errorf("without a task: status %d", code)
+	for _, arguments := range [][]string{{"auto"}, {"auto", "Do a thing."}, {"auto", "x", "--judge",
+		"j@http://127.0.0.1:1"}} {
+		stdout.Reset()
+		if code := run(arguments, &stdout, &stderr); code != 2 || stdout.Len() > 0 {
+			t.Errorf("without a task, or a model that can write: status %d, %s", code, stdout.String())
+		}
 	}
 }

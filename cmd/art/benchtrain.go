@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/bench/trainbench"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // trainBench are the flags of bench train.
@@ -54,7 +55,8 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 			Train   *trainbench.Result `json:"train"`
 		}{inspectPlatform(os.DirFS("/")), r})
 	}
-	head := fmt.Sprintf("%s, %d tokens\n%-8s %10s %10s %12s\n", r.Name, r.Tokens, "", "step", "computed", "tokens/s")
+	head := fmt.Sprintf("%s, %s\n%-8s %10s %10s %12s\n", r.Name, quantity.Of(r.Tokens, "token"), "", "step", "computed",
+		"tokens/s")
 	work := fmt.Sprintf("intermediate results took %s\n", sizeText(r.WorkBytes))
 	if b.OnlyShared {
 		return write(stdout, head+side("shared", r.Shared)+work)

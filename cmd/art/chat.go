@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 func init() { verbs["chat"] = chatVerb(os.Stdin) }
@@ -229,7 +230,7 @@ func (c *chatter) save(path string) error {
 	if err != nil {
 		return write(c.out, printable(err.Error())+"\n")
 	}
-	return write(c.out, fmt.Sprintf("%d messages\n", len(c.chat.Messages)))
+	return write(c.out, fmt.Sprintf("%s\n", quantity.Of(len(c.chat.Messages), "message")))
 }
 
 // reply lets the model answer. Ctrl-C ends it, and what was said until then is taken back. An error of the model, such

@@ -120,6 +120,6 @@ func (d *differ) text(names []string, list []difference, total int) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%d of %d replies differ\n", differ, total)
+	fmt.Fprintf(&b, "replies that differ: %d of %d\n", differ, total)
 	return b.String()
 }

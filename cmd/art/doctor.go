@@ -11,6 +11,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/bench/devicebench"
 	"github.com/goart-dev/art/internal/machine"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 func init() { verbs["doctor"] = doctor(devicebench.Usual) }
@@ -100,7 +101,7 @@ func (m platform) notes() []string {
 	case m.Workers > allowed:
 		add("%d workers share %s cores, and wait for one another: set GOMAXPROCS=%d.", m.Workers, coresText(m), allowed)
 	case m.Workers < allowed:
-		add("%d of %d cores are used: GOMAXPROCS is lower.", m.Workers, allowed)
+		add("%d of %s are used: GOMAXPROCS is lower.", m.Workers, quantity.Of(allowed, "core"))
 	}
 	if m.MemoryAvailable > 0 && m.MemoryAvailable < lowMemory {
 		add("%s of memory are available: models of more than some million parameters may not fit. Stop other programs.",

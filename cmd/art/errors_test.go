@@ -10,7 +10,7 @@ import (
 
 // failures are typical mistakes of each verb, but of those that cannot fail but by their flags.
 var failures = map[string][]string{
-	"auto":     {"x --model nope", "x --dir file/x", "x --writer nope"},
+	"auto":     {"x --model nope", "x", "x --writer a@b", "x --dir file/x --model nope", "x --writer nope --judge nope"},
 	"bench":    {"decode nope", "device --run conv", ""},
 	"chat":     {"nope", "run:nope"},
 	"dash":     {"nope", "--addr x"},

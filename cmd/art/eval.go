@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/ruler/reward"
 )
@@ -144,7 +145,8 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	result.Score, result.Low, result.High = plot.RewardInterval(groups)
 	if math.IsNaN(result.Score) {
-		return fmt.Errorf("all %d replies failed; the first: %s", result.Failures, groups[0].Failures[0].Message)
+		return fmt.Errorf("all of %s failed; the first: %s", quantity.Of(result.Failures, "reply"),
+			groups[0].Failures[0].Message)
 	}
 	if e.store != "" {
 		if err := e.keep(args[0], groups); err != nil {
@@ -209,13 +211,13 @@ func (e *evaluator) keep(name string, groups []*art.TrajectoryGroup) (err error)
 // text prints the result and the worst replies.
 func (e *evaluator) text(r evaluation, list []scenario, groups []*art.TrajectoryGroup) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s %.4f  (95 %%: %.4f to %.4f)  %d scenarios", r.Model, r.Check, r.Score, r.Low, r.High,
-		r.Scenarios)
+	fmt.Fprintf(&b, "%s  %s %.4f  (95 %%: %.4f to %.4f)  %s", r.Model, r.Check, r.Score, r.Low, r.High,
+		quantity.Of(r.Scenarios, "scenario"))
 	if e.tries > 1 {
 		fmt.Fprintf(&b, " x %d", e.tries)
 	}
 	if r.Failures > 0 {
-		fmt.Fprintf(&b, ", %d failures", r.Failures)
+		fmt.Fprintf(&b, ", %s", quantity.Of(r.Failures, "failure"))
 	}
 	b.WriteString("\n")
 	order := make([]int, len(groups))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -112,8 +113,8 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 	if g.asJSON {
 		return writeJSON(stdout, out)
 	}
-	return write(stdout, fmt.Sprintf("%s\n\n%d tokens after %d of the prompt, finish: %s, %s\n",
-		out.Text, len(result.IDs), len(ids), out.Finish, settingsText(g.sampling)))
+	return write(stdout, fmt.Sprintf("%s\n\n%s after %d of the prompt, finish: %s, %s\n",
+		out.Text, quantity.Of(len(result.IDs), "token"), len(ids), out.Finish, settingsText(g.sampling)))
 }
 
 // checkStops refuses stop texts that cannot match: special tokens are not part of a reply's text.

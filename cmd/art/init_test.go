@@ -20,11 +20,13 @@ func TestInit(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
+	var printed []string
 	if code := run([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 0 {
 		t.Fatalf("status %d: %s", code, stderr.String())
 	}
 	for _, args := range [][]string{
 		{"vet", "./..."}, {"test", "-count=1", "./..."}, {"run", ".", "-steps", "1"}, {"run", ".", "-steps", "2"},
+		{"run", ".", "-steps", "2"}, // it is finished
 	} {
 		c := exec.CommandContext(t.Context(), "go", args...)
 		c.Dir = "my-agent"
@@ -33,10 +35,16 @@ func TestInit(t *testing.T) {
 		if err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
-		again := strings.Contains(string(out), "step  0")
-		if args[len(args)-1] == "2" && (again || !strings.Contains(string(out), "step  1")) {
-			t.Errorf("the second run prints %s", out)
+		if args[0] == "run" {
+			printed = append(printed, string(out))
 		}
+	}
+	if strings.Contains(printed[1], "step  0") || !strings.Contains(printed[1], "step  1") {
+		t.Errorf("the second run prints %s", printed[1])
+	}
+	if last := printed[2]; !strings.HasPrefix(last, "reward 0.") || !strings.HasSuffix(printed[1], last) ||
+		!strings.Contains(last, "after 2 steps; the run is in .art/") {
+		t.Errorf("when it is finished it prints %s, and before %s", last, printed[1])
 	}
 	if code := run([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 1 {
 		t.Errorf("a folder with files: status %d", code)

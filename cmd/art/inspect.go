@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 )
@@ -242,12 +243,12 @@ func (r inspection) table() string {
 		line("run", "%s", r.Run)
 	}
 	if a := r.Adapter; a != nil {
-		line("adapter", "%s, rank %d, %d matrices of %s", a.Folder, a.Rank, a.Layers, a.Base)
+		line("adapter", "%s, rank %d, %s of %s", a.Folder, a.Rank, quantity.Of(a.Layers, "layer"), a.Base)
 	}
 	line("architecture", "%s", r.Architecture)
 	if s := r.Shape; s != nil {
-		line("shape", "%d layers, hidden %d, %d heads of %d, %d KV heads, MLP %d", s.Layers, s.Hidden, s.Heads, s.HeadDim,
-			s.KVHeads, s.MLP)
+		line("shape", "%s, hidden %d, %s of %d, %s, MLP %d", quantity.Of(s.Layers, "layer"), s.Hidden,
+			quantity.Of(s.Heads, "head"), s.HeadDim, quantity.Of(s.KVHeads, "KV head"), s.MLP)
 		if s.Experts > 0 {
 			line("experts", "%d, %d active per token, MLP %d; adapters attach to attention", s.Experts, s.ExpertsPerToken,
 				s.ExpertMLP)
@@ -257,7 +258,7 @@ func (r inspection) table() string {
 			tied = ", tied embeddings"
 		}
 		line("vocabulary", "%d%s", s.Vocab, tied)
-		line("context", "%d tokens", s.Context)
+		line("context", "%s", quantity.Of(s.Context, "token"))
 	}
 	line("parameters", "%d", r.Parameters)
 	for _, text := range r.weights() {

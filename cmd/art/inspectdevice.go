@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/model"
 )
 
@@ -69,9 +70,11 @@ func (p memoryPlan) device(c *model.Config, run *adapterReport) (list []deviceRe
 // lines are the report in text.
 func (r deviceReport) lines() []string {
 	lines := []string{
-		fmt.Sprintf("%s, %d replies of %d tokens: weights %s, cache %s, work up to %s", r.Device, r.Slots, r.Length,
+		fmt.Sprintf("%s, %s of %s: weights %s, cache %s, work up to %s", r.Device,
+			quantity.Of(r.Slots, "reply"), quantity.Of(r.Length, "token"),
 			sizeText(r.Weights), sizeText(r.Cache), sizeText(r.Work)),
-		fmt.Sprintf("%d programs for the adapters of a layout, and those of the cache%s:", len(r.Programs), r.kept()),
+		fmt.Sprintf("%s for the adapters of a layout, and those of the cache%s:", quantity.Of(len(r.Programs), "program"),
+			r.kept()),
 	}
 	for _, kind := range []string{engine.PromptProgram, engine.DecodeProgram} {
 		var rows, widths, windows []int

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -66,8 +67,8 @@ func (r trainingReport) lines() []string {
 			sizeText(r.Programs)))
 	}
 	return append(lines,
-		fmt.Sprintf("%d layouts of micro-batches, each with a program for a loss and one for logprobs, beside three for "+
-			"updates: rows of %s; a quarter or all of the tokens trained", len(r.Layouts), r.shapes()),
+		fmt.Sprintf("%s of micro-batches, each with a program for a loss and one for logprobs, beside three for "+
+			"updates: rows of %s; a quarter or all of the tokens trained", quantity.Of(len(r.Layouts), "layout"), r.shapes()),
 		fmt.Sprintf("and those of shared prompts, as they occur, with powers of two of rows and tokens; programs of a base "+
 			"model that are kept: at most %d", r.Kept))
 }
@@ -80,7 +81,7 @@ func (r trainingReport) shapes() string {
 		for ; i < len(r.Layouts) && r.Layouts[i].Length == length; i++ {
 			rows = append(rows, r.Layouts[i].Rows)
 		}
-		texts = append(texts, fmt.Sprintf("%d tokens (%s)", length, choices(rows)))
+		texts = append(texts, fmt.Sprintf("%s (%s)", quantity.Of(length, "token"), choices(rows)))
 	}
 	return strings.Join(texts, ", ")
 }

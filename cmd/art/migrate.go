@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/internal/migrate"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 func init() {
@@ -54,12 +55,12 @@ func (m *migrateVerb) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s/%s: %d rows of metrics, %d trajectories in %d groups of %d files", r.Project, r.Name, r.Rows,
-		r.Trajectories, r.Groups, r.Files)
+	text := fmt.Sprintf("%s/%s: %s of metrics, %s in %s of %s", r.Project, r.Name, quantity.Of(r.Rows, "row"),
+		quantity.Of(r.Trajectories, "trajectory"), quantity.Of(r.Groups, "group"), quantity.Of(r.Files, "file"))
 	if m.dry {
 		text += "; nothing was written"
 	} else {
-		text += fmt.Sprintf(", %d steps, %d of them with an adapter", r.Steps, r.Adapters)
+		text += fmt.Sprintf(", %s, %d of them with an adapter", quantity.Of(r.Steps, "step"), r.Adapters)
 	}
 	if n := len(r.Problems); n > 0 {
 		text += fmt.Sprintf("\nleft out %d:\n  %s", n, strings.Join(r.Problems, "\n  "))

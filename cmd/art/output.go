@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // width of texts that are printed for people.
@@ -72,13 +74,8 @@ func write(w io.Writer, text string) error {
 	return err
 }
 
-// sizeText writes bytes as MB of 10^6 or GB of 10^9 bytes.
-func sizeText(bytes int64) string {
-	if bytes >= 1e9 {
-		return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
-}
+// sizeText writes bytes.
+func sizeText(bytes int64) string { return quantity.Bytes(bytes) }
 
 // warnings logs what a user should know of a run, and nothing else.
 func warnings(stderr io.Writer) *slog.Logger {

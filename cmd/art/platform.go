@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/machine"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // platform describes the machine and what the process may use of it. What is not known is left out.
@@ -60,7 +61,7 @@ func (m platform) instructionsText() string {
 }
 
 func (m platform) coresLine() string {
-	text := fmt.Sprintf("%d, %d workers", m.Cores, m.Workers)
+	text := fmt.Sprintf("%d, %s", m.Cores, quantity.Of(m.Workers, "worker"))
 	if m.CgroupCores > 0 {
 		text += fmt.Sprintf("; the cgroup allows %.4g", m.CgroupCores)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // batch draws how an update was computed.
@@ -71,7 +72,7 @@ func partOf(m *grpo.MicroBatch, name string) plot.Part {
 	for _, at := range m.Tokens.Position[:m.Tokens.NumReal] {
 		addToken(part.Rectangles, int(at), plot.Trained)
 	}
-	part.Name = fmt.Sprintf("%s: %d tokens, %d trained", name, m.Layout.Tokens(), m.Tokens.NumReal)
+	part.Name = fmt.Sprintf("%s: %s, %d trained", name, quantity.Of(m.Layout.Tokens(), "token"), m.Tokens.NumReal)
 	return part
 }
 

@@ -15,10 +15,16 @@ import (
 type progress struct{ w io.Writer }
 
 func newProgress(w io.Writer) progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if redraws(w) {
 		return progress{w}
 	}
 	return progress{io.Discard}
+}
+
+// redraws reports whether lines can be drawn again: w is a terminal, and none that only prints.
+func redraws(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
 // say replaces the line.
@@ -28,8 +34,8 @@ func (p progress) say(format string, args ...any) {
 
 // liveLine tells on a terminal how far a gather or a training is; elsewhere it is silent.
 func liveLine(w io.Writer) *art.Events {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return terminal.New(&terminal.Options{Output: f})
+	if redraws(w) {
+		return terminal.New(&terminal.Options{Output: w})
 	}
 	return &art.Events{}
 }

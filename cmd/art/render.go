@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -102,7 +103,7 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if r.asJSON {
 		return writeJSON(stdout, out)
 	}
-	return write(stdout, fmt.Sprintf("%s\n\n%d ids: %v\n", out.Text, len(out.IDs), out.IDs))
+	return write(stdout, fmt.Sprintf("%s\n\n%s: %v\n", out.Text, quantity.Of(len(out.IDs), "id"), out.IDs))
 }
 
 func (r *renderer) ending() chat.Ending {

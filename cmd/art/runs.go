@@ -16,6 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -26,7 +27,8 @@ func init() {
 		runs:    true,
 		text: `
 Lists the runs in --dir: the base model, the newest step, the best step by val/reward, the newest
-train/reward, the size on disk, and when something was last stored.
+train/reward, the size on disk, how many checkpoints are kept and what the newest takes, and when
+something was last stored.
 
   art runs compare RUN RUN...   the newest and the best value of each metric, side by side
   art runs prune RUN            which checkpoints --newest, --best and --every leave; with --yes the
@@ -73,6 +75,9 @@ type runSummary struct {
 	Best     *float64 `json:"best_val_reward,omitempty"`
 	Reward   *float64 `json:"train_reward,omitempty"`
 	Bytes    int64    `json:"bytes"`
+	// Checkpoints are the steps that are kept, and StepBytes is the size of the newest.
+	Checkpoints int   `json:"checkpoints"`
+	StepBytes   int64 `json:"step_bytes"`
 	// Stored is when a file was last written.
 	Stored time.Time `json:"stored"`
 }
@@ -98,16 +103,25 @@ func (v *runsVerb) list(stdout, stderr io.Writer) error {
 		return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tSTORED")
+	fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tCHECKPOINTS\tSTORED")
 	for _, s := range list {
 		best := "-"
 		if s.BestStep != nil {
 			best = fmt.Sprint(*s.BestStep)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best), number(s.Reward),
-			sizeText(s.Bytes), s.Stored.Format("2006-01-02 15:04"))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
+			number(s.Reward),
+			sizeText(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
 	}
 	return table.Flush()
+}
+
+// checkpoints says what the steps take that are kept.
+func (s *runSummary) checkpoints() string {
+	if s.Checkpoints == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %s", s.Checkpoints, sizeText(s.StepBytes))
 }
 
 // number writes a value that may be absent.
@@ -132,6 +146,7 @@ func summarize(r *rundir.Run) (runSummary, error) {
 	}
 	if len(steps) > 0 {
 		s.Step = steps[len(steps)-1]
+		s.Checkpoints, s.StepBytes = len(steps), runs.CheckpointBytes(r.Dir(), s.Step)
 	}
 	if best, err := art.BestStep(rows, steps, ""); err == nil {
 		value, _ := art.Logged(rows, "val/reward", best)
@@ -268,7 +283,7 @@ func (v *runsVerb) prune(name string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("keeps %v of %d checkpoints", keep, len(steps))
+	text := fmt.Sprintf("keeps %v of %s", keep, quantity.Of(len(steps), "checkpoint"))
 	if len(dropped) == 0 || !v.yes {
 		hint := ""
 		if len(dropped) > 0 {

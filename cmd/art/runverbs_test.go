@@ -95,9 +95,10 @@ func wantFailure(t *testing.T, args string, want ...string) {
 
 func TestRuns(t *testing.T) {
 	root := trainedRun(t)
-	wantOutput(t, "runs", "games/player", "tiny", "VAL/REWARD")
+	wantOutput(t, "runs", "games/player", "tiny", "VAL/REWARD", "CHECKPOINTS", " 4 of 0.")
 	list := output[[]runSummary](t, "runs", "--json")
-	if len(list) != 1 || list[0].Step != 3 || list[0].BestStep == nil || *list[0].BestStep != 0 || list[0].Bytes == 0 {
+	if len(list) != 1 || list[0].Step != 3 || list[0].BestStep == nil || *list[0].BestStep != 0 || list[0].Bytes == 0 ||
+		list[0].Checkpoints != 4 || list[0].StepBytes < 1000 || list[0].StepBytes > list[0].Bytes/3 {
 		t.Fatalf("%+v", list)
 	}
 	wantOutput(t, "runs compare player games/player", "val/reward", "7 (9)", "loss/entropy")
@@ -120,8 +121,10 @@ func TestRuns(t *testing.T) {
 func TestShow(t *testing.T) {
 	trainedRun(t)
 	wantOutput(t, "show player", "games/player, split val, step 2: 8 trajectories in 2 groups, 0 failures",
+		"\n4 checkpoints, the newest of 0.",
 		"user      yes or no",
 		"because of its length", "== group 1, trajectory 3: reward ")
+	wantOutput(t, "show player --split train --step 0 --group 0 --limit 1", "4 trajectories in 1 group, 0 failures")
 	wantOutput(t, "show player@1 --split train --group 1 --limit 2 --sort worst", "split train, step 1: 4 trajectories",
 		"the first 2",
 		"7+5=")
@@ -196,7 +199,8 @@ func TestPlot_Axis(t *testing.T) {
 	file := filepath.Join(root, "a.svg")
 	wantOutput(t, "plot only --dir "+root+" --out "+file, file)
 	content, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(content), ">val/reward<") || strings.Contains(string(content), "train/reward") {
+	if err != nil || !strings.Contains(string(content), ">val/reward<") || strings.Contains(string(content),
+		"train/reward") {
 		t.Errorf("%v in %s", err, content)
 	}
 	wantFailure(t, "plot only --metric right --dir "+root+" --out "+file, "nothing has logged it; there is val/right")
@@ -338,7 +342,7 @@ func TestEval(t *testing.T) {
 	}
 	any := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "(?s).*"}`)
 	wantOutput(t, "eval player@1 "+any+" --check regex --store held_out --max-tokens 4 --tries 2 --context 64",
-		"player@1  regex 1.0000  (95 %: 0.3424 to 1.0000)  1 scenarios x 2")
+		"player@1  regex 1.0000  (95 %: 0.3424 to 1.0000)  1 scenario x 2")
 	wantOutput(t, "show player --split held_out", "step 1: 2 trajectories", "reward 1")
 	history, err := os.ReadFile(filepath.Join(root, "games", "models", "player", "history.jsonl"))
 	if err != nil || !strings.Contains(string(history), `"held_out/reward":1`) {
@@ -401,10 +405,10 @@ func TestChecks(t *testing.T) {
 func TestDiff(t *testing.T) {
 	trainedRun(t)
 	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "yes or no"}], "answer": "yes"}`)
-	wantOutput(t, "diff player@0 tiny "+file+" --context 64", "0 of 1 replies differ")
+	wantOutput(t, "diff player@0 tiny "+file+" --context 64", "replies that differ: 0 of 1")
 	text := wantOutput(t, "diff --all player@0 player@3 "+file+" --context 64 --max-tokens 4", "== 0: yes or no",
 		"wanted   yes", "- player@0", "+ player@3")
-	if !strings.Contains(text, "of 1 replies differ") {
+	if !strings.Contains(text, "replies that differ: ") {
 		t.Error(text)
 	}
 	wantFailure(t, "diff player tiny", "want two of MODEL and a FILE")

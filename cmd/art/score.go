@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 func init() { verbs["score"] = score(os.Stdin) }
@@ -119,5 +120,6 @@ func (s *scored) write(w io.Writer) error {
 	}
 	mean := s.Sum / float64(n)
 	return write(w,
-		fmt.Sprintf("%d tokens scored, sum %.6f, mean %.6f, perplexity %.4f\n", n, s.Sum, mean, math.Exp(-mean)))
+		fmt.Sprintf("%s scored, sum %.6f, mean %.6f, perplexity %.4f\n", quantity.Of(n, "token"), s.Sum, mean,
+			math.Exp(-mean)))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/goart-dev/art/backend/server/metrics"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // dashPath is where the page about the runs is.
@@ -167,7 +168,7 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 		_ = h.page.Close() // its streams would never end; it has no error
 	}
 	if n := h.gate.Running(); n > 0 {
-		fmt.Fprintf(stderr, "art: %d requests are being answered; the server ends in %v at most\n", n, timeout)
+		fmt.Fprintf(stderr, "art: being answered: %s; the server ends in %v at most\n", quantity.Of(n, "request"), timeout)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 func init() {
@@ -179,7 +180,7 @@ func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdou
 
 // stepText says how a step on n examples went.
 func stepText(result *art.TrainResult, n int) string {
-	text := fmt.Sprintf("step %d: %d examples, ", result.Step, n)
+	text := fmt.Sprintf("step %d: %s, ", result.Step, quantity.Of(n, "example"))
 	if loss, ok := result.Metrics["loss/sft"]; ok {
 		text += fmt.Sprintf("loss %.4f", loss)
 	} else {

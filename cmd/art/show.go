@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/internal/brief"
+	"github.com/goart-dev/art/internal/quantity"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -80,7 +80,8 @@ func (s *shower) run(args []string, stdout, _ io.Writer) error {
 	}
 	if s.group >= 0 {
 		if s.group >= len(groups) {
-			return fmt.Errorf("--group %d: split %s of step %d has %d groups, from 0", s.group, s.split, s.step, len(groups))
+			return fmt.Errorf("--group %d: split %s of step %d has %s, from 0", s.group, s.split, s.step,
+				quantity.Of(len(groups), "group"))
 		}
 	}
 	if s.asJSON {
@@ -140,11 +141,12 @@ func (s *shower) choose(r *rundir.Run, newest int) error {
 // print prints the trajectories.
 func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer) error {
 	var list []shown
-	failures := 0
+	failures, shownGroups := 0, 0
 	for g, group := range groups {
 		if s.group >= 0 && g != s.group {
 			continue
 		}
+		shownGroups++
 		failures += len(group.Failures)
 		for i, t := range group.Trajectories {
 			list = append(list, shown{g, i, t})
@@ -165,13 +167,16 @@ func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer
 	}
 	var b strings.Builder
 	about := r.About()
-	fmt.Fprintf(&b, "%s/%s, split %s, step %d: %d trajectories in %d groups, %d failures", about.Project, about.Name,
-		s.split,
-		s.step, total, len(groups), failures)
+	fmt.Fprintf(&b, "%s/%s, split %s, step %d: %s in %s, %s", about.Project, about.Name, s.split, s.step,
+		quantity.Of(total, "trajectory"), quantity.Of(shownGroups, "group"), quantity.Of(failures, "failure"))
 	if len(list) < total {
 		fmt.Fprintf(&b, "; the first %d, see --limit", len(list))
 	}
 	b.WriteString("\n")
+	if steps, err := r.Steps(); err == nil && len(steps) > 0 {
+		fmt.Fprintf(&b, "%s, the newest of %s\n", quantity.Of(len(steps), "checkpoint"),
+			sizeText(runs.CheckpointBytes(r.Dir(), steps[len(steps)-1])))
+	}
 	for _, t := range list {
 		s.trajectory(&b, t)
 	}
@@ -265,8 +270,7 @@ func (s *shower) style(code, text string) string {
 
 // colors reports whether a file is a terminal that wants colors (https://no-color.org).
 func colors(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return redraws(w) && os.Getenv("NO_COLOR") == ""
 }
 
 // indent moves the lines behind the first to the right, and makes the text printable.

@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // outcome is what the trials of a combination have logged.
@@ -116,7 +117,7 @@ func (s *sweep) outcomes(trials []*trial) ([]*outcome, error) {
 			return nil, err
 		}
 		if len(found) > 1 {
-			return nil, fmt.Errorf("%s has %d runs, want the one of the program", t.runs(), len(found))
+			return nil, fmt.Errorf("%s has %s, want the one of the program", t.runs(), quantity.Of(len(found), "run"))
 		}
 		for _, r := range found {
 			rows, err := r.History()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -129,6 +130,6 @@ func writeTokens(w io.Writer, rows []tokenRow, text string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d tokens, %d bytes\n", len(rows), len(text))
+	_, err := fmt.Fprintf(w, "%s, %s\n", quantity.Of(len(rows), "token"), quantity.Of(len(text), "byte"))
 	return err
 }

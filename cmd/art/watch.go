@@ -76,8 +76,8 @@ func (w *watcher) run(args []string, stdout, _ io.Writer) error {
 		}
 	}
 	w.width, w.color = 80, colors(stdout)
-	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		w.live = !w.once && os.Getenv("TERM") != "dumb"
+	w.live = !w.once && redraws(stdout)
+	if f, ok := stdout.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 20 {
 			w.width = width
 		}

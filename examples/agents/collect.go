@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/ruler/reward"
 )
 
@@ -55,12 +56,17 @@ type Call struct {
 
 // Collect asks until there are enough items. Each call and each item that was left out is reported: an answer that is
 // prose counts as a call, and the next one asks for what is missing. When the calls are spent the items so far are
-// returned with an error that wraps [ErrTooFew] and lists the reasons. have are items from before, which may be nil.
+// returned with an error that wraps [ErrTooFew] and lists the reasons; so they are when not even the first two answers
+// can be read, since such a model will not do better. have are items from before, which may be nil.
 func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Call, error) {
 	per := cmp.Or(c.PerCall, 8)
 	limit := cmp.Or(c.MaxCalls, 3*((c.Want-len(have)+per-1)/per))
 	var calls []Call
+	unread := 0
 	for len(have) < c.Want {
+		if unread == 2 && unread == len(calls) {
+			return have, calls, c.unreadable(len(have), calls)
+		}
 		if len(calls) >= limit {
 			return have, calls, tooFew(c.Want, len(have), calls)
 		}
@@ -68,6 +74,9 @@ func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Cal
 		items, err := c.ask(ctx, &call, have)
 		if err != nil {
 			return have, calls, err
+		}
+		if len(call.Dropped) > 0 {
+			unread++
 		}
 		for _, item := range items {
 			if len(have) == c.Want {
@@ -80,7 +89,7 @@ func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Cal
 			}
 		}
 		if len(items) < call.Asked && len(call.Dropped) == 0 {
-			call.drop(fmt.Sprintf("the answer has %d of %d items", len(items), call.Asked))
+			call.drop(fmt.Sprintf("the answer has %d of %s", len(items), quantity.Of(call.Asked, "item")))
 		}
 		c.log(len(calls), &call)
 		calls = append(calls, call)
@@ -158,6 +167,16 @@ func (c *Collection[T]) log(index int, call *Call) {
 	}
 }
 
+// unreadable says what was wanted and what came.
+func (c *Collection[T]) unreadable(have int, calls []Call) error {
+	return &art.Error{
+		Op: "collect",
+		Err: fmt.Errorf("%w: %d of %d; %s was asked twice for JSON with a list %q of items like %s, and %s; then %s",
+			ErrTooFew, have, c.Want, c.Model.Name(), c.Key, c.Item, calls[0].Dropped[0], calls[1].Dropped[0]),
+		Hint: "take a model that follows instructions, or raise its MaxTokens if its answers are cut",
+	}
+}
+
 // tooFew says how far the collection got and quotes the first reasons.
 func tooFew(want, have int, calls []Call) error {
 	const quoted = 3
@@ -172,7 +191,7 @@ func tooFew(want, have int, calls []Call) error {
 		more = fmt.Sprintf("; and %d more", n)
 	}
 	return &art.Error{
-		Op: "collect", Err: fmt.Errorf("%w: %d of %d in %d calls; %s%s", ErrTooFew, have, want, len(calls),
+		Op: "collect", Err: fmt.Errorf("%w: %d of %d in %s; %s%s", ErrTooFew, have, want, quantity.Of(len(calls), "call"),
 			strings.Join(reasons[:min(quoted, len(reasons))], "; "), more),
 		Hint: "take a stronger generator, raise its MaxTokens or MaxCalls, or ask for fewer",
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // Distillation is what a teacher's rollouts came to.
@@ -49,8 +50,9 @@ func (t *Training[S]) Distill(
 		}
 	}
 	if d.Kept = len(good); d.Kept == 0 {
-		return d, &art.Error{Op: "distill", Err: fmt.Errorf("%w: none of %d rollouts of %s is good enough",
-			art.ErrNoGroups, d.Rollouts, teacher.Name()), Hint: "take a stronger teacher, or easier scenarios"}
+		return d, &art.Error{Op: "distill", Err: fmt.Errorf("%w: none of %s of %s is good enough",
+			art.ErrNoGroups, quantity.Of(d.Rollouts, "rollout"), teacher.Name()),
+			Hint: "take a stronger teacher, or easier scenarios"}
 	}
 	result, err := t.Model.TrainSFT(ctx, good, cfg)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // Gain is how many more scenarios one model solves than another.
@@ -58,8 +59,8 @@ func (g Gain) Interval() (value, low, high float64) {
 func (g Gain) String() string {
 	before, after := g.Shares()
 	value, low, high := g.Interval()
-	s := fmt.Sprintf("%.1f%% solved before, %.1f%% after: %+.1f points [%+.1f, %+.1f] with 95%% confidence, %d scenarios",
-		100*before, 100*after, 100*value, 100*low, 100*high, g.N())
+	s := fmt.Sprintf("%.1f%% solved before, %.1f%% after: %+.1f points [%+.1f, %+.1f] with 95%% confidence, %s",
+		100*before, 100*after, 100*value, 100*low, 100*high, quantity.Of(g.N(), "scenario"))
 	if g.Failed > 0 {
 		s += fmt.Sprintf(", %d more failed", g.Failed)
 	}

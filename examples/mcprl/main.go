@@ -31,6 +31,7 @@ import (
 	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // settings are the flags.
@@ -207,9 +208,9 @@ func (s *settings) open() (*mcp.Server, *synthetic.Domain, error) {
 // report prints the validations.
 func report(outcome *agents.Outcome) {
 	for _, v := range outcome.Validations {
-		fmt.Printf("validation at step %3d: %.3f of %d scenarios", v.Step, v.Score, v.Scenarios)
+		fmt.Printf("validation at step %3d: %.3f of %s", v.Step, v.Score, quantity.Of(v.Scenarios, "scenario"))
 		if v.Failures > 0 {
-			fmt.Printf(", %d rollouts failed", v.Failures)
+			fmt.Printf(", %s", quantity.Of(v.Failures, "failed rollout"))
 		}
 		if v.Tally != nil {
 			fmt.Printf(", against the control %v", v.Tally)

@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/ruler"
 )
 
@@ -144,7 +145,8 @@ func (s *settings) tasks(ctx context.Context, m *models, about *mcp.Description,
 		return nil, nil, err
 	}
 	train, val = mcp.Split(list, s.seed)
-	fmt.Printf("%d scenarios to train on and %d to validate with, written by %s: %s\n", len(train), len(val),
+	fmt.Printf("%s to train on and %d to validate with, written by %s: %s\n", quantity.Of(len(train), "scenario"),
+		len(val),
 		writer.Name(), dir)
 	return train, val, mcp.Store(dir, about, train, val)
 }

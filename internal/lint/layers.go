@@ -37,7 +37,7 @@ var (
 // A key that ends in "/..." stands for the package and all below.
 var layers = map[string]layer{
 	"":             {light: true},
-	"ruler":        {own: []string{""}, light: true},
+	"ruler":        {own: []string{"", "internal/quantity"}, light: true},
 	"ruler/reward": {own: []string{""}, light: true},
 	"ruler/reward/schema": {own: []string{"ruler/reward"},
 		mods: []string{"github.com/google/jsonschema-go"}, light: true},
@@ -70,7 +70,8 @@ var layers = map[string]layer{
 			"", "grpo", "grpo/credit", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 			"backend/device/cpu", "backend/rundir", "backend/server",
 			"internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
-			"internal/machine", "internal/runs", "internal/safetensors", "internal/trainer", "internal/trainset",
+			"internal/machine", "internal/quantity", "internal/runs", "internal/safetensors", "internal/trainer",
+			"internal/trainset",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
@@ -106,7 +107,7 @@ var layers = map[string]layer{
 	"backend/track/openpipe": {own: []string{"", "internal/track"}},
 	"backend/track/otel": {own: []string{"", "internal/protofield", "internal/track"},
 		mods: []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
-	"backend/dash": {own: []string{"", "backend/rundir", "backend/server", "internal/runs"}},
+	"backend/dash": {own: []string{"", "backend/rundir", "backend/server", "internal/quantity", "internal/runs"}},
 	"backend/track/prometheus": {own: []string{""},
 		mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/track/tensorboard": {own: []string{"", "internal/protofield", "internal/track"},
@@ -140,6 +141,7 @@ var layers = map[string]layer{
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/callid":           {own: []string{""}, light: true},
 	"internal/grammar":          {},
+	"internal/quantity":         {light: true},
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
 	"internal/graphx":           {own: []string{"internal/machine"}, mods: gomlx},

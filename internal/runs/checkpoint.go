@@ -34,6 +34,11 @@ func (r *Run) Checkpoint(step int) (dir string, ok bool) {
 	return r.checkpointDir(step), true
 }
 
+// CheckpointBytes is the size of the checkpoint of a step in the folder of a run, 0 of one that there is not.
+func CheckpointBytes(run string, step int) int64 {
+	return folderBytes(filepath.Join(run, "checkpoints", stepName(step)))
+}
+
 func (r *Run) checkpointDir(step int) string { return filepath.Join(r.checkpoints(), stepName(step)) }
 
 // Next returns the step that Commit takes: 0 for a run without checkpoints, then one more than Latest.

@@ -193,6 +193,25 @@ func TestRun_OwnJudge(t *testing.T) {
 	}
 }
 
+// A writer whose first two answers cannot be read ends the project: the error has what was wanted and what came.
+func TestRun_Unreadable(t *testing.T) {
+	calls := 0
+	s := &stage{writes: func(int) string {
+		calls++
+		return fmt.Sprintf("I would be happy to help, %d.", calls)
+	}}
+	_, err := s.project(t, t.TempDir()).Run(t.Context())
+	if !errors.Is(err, agents.ErrTooFew) || calls != 2 {
+		t.Fatalf("%d calls, %v", calls, err)
+	}
+	for _, want := range []string{`a list "inputs" of items like {"type":"object"`, "happy to help, 1.",
+		"happy to help, 2."} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}
+
 // A writer of prose, or of one thing again and again, ends the project with a reason; what was of use is kept.
 func TestRun_Writer(t *testing.T) {
 	s := &stage{writes: func(n int) string {
