@@ -29,7 +29,7 @@ func (b *Backend) TrainDPO(
 	batch := trainset.FromPreferences(e.template, pairs, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
 		return nil, &art.Error{
-			Op: "train dpo", Err: fmt.Errorf("%w: none of %s can be trained on", art.ErrInvalid, quantity.Of(len(pairs),
+			Op: "train dpo", Err: fmt.Errorf("%w: nothing to train on in %s", art.ErrInvalid, quantity.Of(len(pairs),
 				"pair")),
 			Hint: "both answers of a pair have to fit into the context; the first: " + batch.Skipped[0].Detail,
 		}

@@ -89,7 +89,7 @@ func TestTrainDPO_Skips(t *testing.T) {
 	require.Equal(t, 1.0, result.Metrics["data/skipped_too_long"])
 	_, err = m.TrainDPO(t.Context(), pairs[1:2], nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "none of 1 pairs")
+	require.ErrorContains(t, err, "nothing to train on in 1 pair")
 	require.Equal(t, 1, m.Step())
 }
 

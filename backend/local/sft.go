@@ -30,7 +30,7 @@ func (b *Backend) TrainSFT(
 	batch := trainset.FromConversations(e.template, trajectories, cfg.Turns, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
 		return nil, &art.Error{
-			Op: "train sft", Err: fmt.Errorf("%w: none of %s can be trained on", art.ErrInvalid, quantity.Of(len(trajectories),
+			Op: "train sft", Err: fmt.Errorf("%w: nothing to train on in %s", art.ErrInvalid, quantity.Of(len(trajectories),
 				"trajectory")),
 			Hint: "each needs an assistant message and has to fit into the context",
 		}
@@ -89,7 +89,7 @@ func (b *Backend) validation(m *art.Model, e *entry, cfg *art.SFTConfig) ([]grpo
 		return set.Sequences, nil
 	}
 	return nil, &art.Error{
-		Op: "train sft", Err: fmt.Errorf("%w: none of %s of Validation has a loss", art.ErrInvalid,
+		Op: "train sft", Err: fmt.Errorf("%w: no loss of %s of Validation", art.ErrInvalid,
 			quantity.Of(len(cfg.Validation), "trajectory")),
 		Hint: "each needs an assistant message and has to fit into the context; the first: " + set.Skipped[0].Detail,
 	}

@@ -76,7 +76,7 @@ func TestSFT_Validation(t *testing.T) {
 	cfg.Validation = []*art.Trajectory{art.NewTrajectory(art.User("a"))}
 	_, err = m.TrainSFT(t.Context(), data, cfg)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	require.ErrorContains(t, err, "none of 1 trajectories of Validation has a loss")
+	require.ErrorContains(t, err, "no loss of 1 trajectory of Validation")
 	cfg.Validation = []*art.Trajectory{nil}
 	_, err = m.TrainSFT(t.Context(), data, cfg)
 	require.ErrorContains(t, err, "a trajectory of Validation is nil")

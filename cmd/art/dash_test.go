@@ -131,6 +131,36 @@ func TestWatch_Follows(t *testing.T) {
 	}
 }
 
+// TestWatch_Settled: a line is printed when its row is complete, once, and without escape sequences.
+func TestWatch_Settled(t *testing.T) {
+	w := watcher{}
+	row := func(step int, metrics ...string) art.HistoryRow {
+		r := art.HistoryRow{Split: "train", Step: step, Metrics: map[string]float64{}}
+		for _, m := range metrics {
+			r.Metrics[m] = 1
+		}
+		return r
+	}
+	for i, c := range []struct {
+		rows []art.HistoryRow
+		want string
+	}{
+		{nil, ""}, {[]art.HistoryRow{row(0, "loss/policy")}, ""},
+		{[]art.HistoryRow{row(0, "loss/policy", "train/reward")}, ""},
+		{[]art.HistoryRow{row(0, "loss/policy", "train/reward")}, "train step 0  train/reward 1  loss/policy 1\n"},
+		{[]art.HistoryRow{row(0, "loss/policy", "train/reward")}, ""},
+		{[]art.HistoryRow{row(0), row(1), row(2, "loss/policy")}, "train step 1\n"},
+		{[]art.HistoryRow{row(0), row(1), row(2, "loss/policy"), row(3)}, "train step 2  loss/policy 1\n"},
+	} {
+		if got := w.news(c.rows); got != c.want {
+			t.Errorf("look %d: %q, want %q", i, got, c.want)
+		}
+	}
+	if w.newest != "train step 3\n" {
+		t.Errorf("%q waits", w.newest)
+	}
+}
+
 // TestNewestStep has shares computed by hand. The newest row may be of another split.
 func TestNewestStep(t *testing.T) {
 	rows := []art.HistoryRow{

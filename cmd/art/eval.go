@@ -145,7 +145,7 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	result.Score, result.Low, result.High = plot.RewardInterval(groups)
 	if math.IsNaN(result.Score) {
-		return fmt.Errorf("all of %s failed; the first: %s", quantity.Of(result.Failures, "reply"),
+		return fmt.Errorf("every reply failed, of %d; the first: %s", result.Failures,
 			groups[0].Failures[0].Message)
 	}
 	if e.store != "" {

@@ -55,7 +55,9 @@ type watcher struct {
 	live  bool // the output is a terminal, which is redrawn
 	color bool
 	lines int // that were drawn last
-	shown int // rows of the history that were printed, where nothing is redrawn
+
+	shown  int    // rows of the history that were printed, where nothing is redrawn
+	newest string // line of the newest row, if it was not printed yet
 }
 
 func (w *watcher) run(args []string, stdout, _ io.Writer) error {
@@ -126,20 +128,33 @@ func (w *watcher) erase() string {
 	return fmt.Sprintf("\x1b[%dA\r\x1b[J", w.lines)
 }
 
-// news has a line for each row that was logged since the last call.
+// news has a line for each row that was logged since the last call. The newest waits until it is the same twice: a
+// training stores its row, to which the program then adds the rewards.
 func (w *watcher) news(rows []art.HistoryRow) string {
+	w.shown = min(w.shown, len(rows))
 	var b strings.Builder
-	for _, row := range rows[min(w.shown, len(rows)):] {
-		fmt.Fprintf(&b, "%s step %d", printable(row.Split), row.Step)
-		for _, key := range w.keys([]art.HistoryRow{row}) {
-			if value, ok := row.Metrics[key]; ok {
-				fmt.Fprintf(&b, "  %s %.4g", printable(key), value)
-			}
+	for i, row := range rows[w.shown:] {
+		line := w.rowLine(row)
+		if w.shown+i == len(rows)-1 && line != w.newest {
+			w.shown, w.newest = len(rows)-1, line
+			return b.String()
 		}
-		b.WriteByte('\n')
+		b.WriteString(line)
 	}
-	w.shown = len(rows)
+	w.shown, w.newest = len(rows), ""
 	return b.String()
+}
+
+// rowLine is the line of a row where nothing is redrawn.
+func (w *watcher) rowLine(row art.HistoryRow) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s step %d", printable(row.Split), row.Step)
+	for _, key := range w.keys([]art.HistoryRow{row}) {
+		if value, ok := row.Metrics[key]; ok {
+			fmt.Fprintf(&b, "  %s %.4g", printable(key), value)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // watched are the metrics that matter most, in their order.

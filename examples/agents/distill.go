@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/quantity"
 )
 
 // Distillation is what a teacher's rollouts came to.
@@ -50,8 +49,8 @@ func (t *Training[S]) Distill(
 		}
 	}
 	if d.Kept = len(good); d.Kept == 0 {
-		return d, &art.Error{Op: "distill", Err: fmt.Errorf("%w: none of %s of %s is good enough",
-			art.ErrNoGroups, quantity.Of(d.Rollouts, "rollout"), teacher.Name()),
+		return d, &art.Error{Op: "distill", Err: fmt.Errorf("%w: no rollout of %s is good enough, of %d",
+			art.ErrNoGroups, teacher.Name(), d.Rollouts),
 			Hint: "take a stronger teacher, or easier scenarios"}
 	}
 	result, err := t.Model.TrainSFT(ctx, good, cfg)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/plot"
-	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/ruler"
 )
 
@@ -58,8 +57,7 @@ func Versus(ctx context.Context, judge *ruler.Ruler, model, control []*art.Traje
 	}
 	t.count()
 	if t.Failed == len(t.Matches) && t.Failed > 0 {
-		return t, &art.Error{Op: "compare", Err: fmt.Errorf("none of %s could be judged; the first: %s",
-			quantity.Of(t.Failed, "pair"),
+		return t, &art.Error{Op: "compare", Err: fmt.Errorf("no pair could be judged, of %d; the first: %s", t.Failed,
 			t.Matches[0].Failure), Hint: "check the judge"}
 	}
 	return t, nil
