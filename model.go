@@ -37,12 +37,15 @@ type LoRA struct {
 	Alphas map[string]float64 `json:"alphas,omitempty"`
 }
 
-// ModelOptions describes a model. The zero value is a trainable LoRA adapter on the built-in tiny model.
+// ModelOptions describes a model. The zero value is a trainable LoRA adapter on the default base model of the backend:
+// the built-in tiny model with backend/local.
 type ModelOptions struct {
 	// Project groups runs. Default "default".
 	Project string
-	// Base names the base model; the backend defines the names. The local one takes "tiny" (the default), a folder,
-	// a GGUF file, or ORG/NAME[@revision] of a model on the hub. An existing path takes precedence over the hub.
+	// Base names the base model; the backend defines the names, and the default, which stays empty in [Model.Options].
+	// backend/local takes "tiny" (its default), a folder, a GGUF file, or ORG/NAME[@revision] of a model on the hub; an
+	// existing path takes precedence over the hub. Backends of hosted models take the API's name of the model, and
+	// without it the name of the [Model]. Backends that train on a service need one.
 	Base string
 	// LoRA describes the adapter. An existing run must have been made with the same one.
 	LoRA LoRA
@@ -226,7 +229,6 @@ func capability[T any](m *Model, op, what string) (T, error) {
 // setDefaults fills in what is empty.
 func (o *ModelOptions) setDefaults() {
 	o.Project = cmp.Or(o.Project, "default")
-	o.Base = cmp.Or(o.Base, "tiny")
 	if o.Adapter == "" && o.Fork == "" && !o.Full {
 		o.LoRA.setDefaults()
 	}

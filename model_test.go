@@ -28,7 +28,7 @@ func plain(b art.Backend) art.Backend { return struct{ art.Backend }{b} }
 func TestNewModel_Defaults(t *testing.T) {
 	m := art.NewModel("m", nil)
 	wantEqual(t, "options", m.Options(), art.ModelOptions{
-		Project: "default", Base: "tiny", LoRA: art.LoRA{Rank: 8, Alpha: 16},
+		Project: "default", LoRA: art.LoRA{Rank: 8, Alpha: 16},
 	})
 	if m.Name() != "m" || m.Step() != 0 || m.Backend() != nil {
 		t.Errorf("name %q, step %d, backend %v", m.Name(), m.Step(), m.Backend())

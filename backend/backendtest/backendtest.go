@@ -85,7 +85,7 @@ func describe(t *testing.T, suffix string, opts *art.ModelOptions) *art.Model {
 		o = *opts
 	}
 	limit := maxTokens
-	o.Project, o.Chat.MaxTokens = "backendtest", &limit
+	o.Project, o.Base, o.Chat.MaxTokens = "backendtest", "tiny", &limit
 	return art.NewModel(strings.ReplaceAll(t.Name(), "/", "-")+suffix, &o)
 }
 

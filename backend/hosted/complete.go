@@ -35,7 +35,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	defer b.busy.Done()
 	ctx, cancel := b.bind(ctx)
 	defer cancel()
-	c := &call{entry: e, base: m.Options().Base, req: req}
+	c := &call{entry: e, base: e.base, req: req}
 	if err := b.prepare(ctx, c); err != nil {
 		return nil, err
 	}

@@ -107,14 +107,14 @@ func (b *Backend) missing(ctx context.Context, base string) string {
 	defer cancel()
 	models, err := b.service.Models(ctx)
 	if err != nil || len(models) == 0 {
-		return fmt.Sprintf("check ModelOptions.Base, which is %q, and BaseURL of the Options", base)
+		return fmt.Sprintf("check the name of the model at the service, which is %q, and BaseURL of the Options", base)
 	}
 	slices.Sort(models)
 	list := strings.Join(models[:min(len(models), maxNamed)], ", ")
 	if more := len(models) - maxNamed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("ModelOptions.Base is %q; the service has %s", base, b.redact(shortened(list)))
+	return fmt.Sprintf("set ModelOptions.Base: %q was asked for, and the service has %s", base, b.redact(shortened(list)))
 }
 
 // shortened returns at most 2 KiB of a text.

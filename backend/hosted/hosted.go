@@ -110,12 +110,12 @@ type Backend struct {
 
 	mu     sync.RWMutex
 	closed bool
-	models map[*art.Model]*entry // nil entries are being registered
-	order  []*art.Model          // of registration
+	models map[*art.Model]*entry
+	order  []*art.Model // of registration
 
 	life context.Context // ends with Close
 	quit context.CancelCauseFunc
-	busy sync.WaitGroup // calls and registrations in progress
+	busy sync.WaitGroup // calls in progress
 }
 
 var (
@@ -159,7 +159,7 @@ func (b *Backend) Close() error {
 	b.busy.Wait()
 	var errs []error
 	for _, e := range b.models {
-		if e != nil {
+		if e.run != nil {
 			errs = append(errs, e.run.Close())
 		}
 	}

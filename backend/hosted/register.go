@@ -1,106 +1,55 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/internal/runs"
 )
 
 // entry is a registered model.
 type entry struct {
-	run    *runs.Run
-	before Usage // of earlier processes
-	usage  Usage // guarded by the meter
+	model *art.Model
+	base  string
+	usage Usage // guarded by the meter
+
+	mu     sync.Mutex // guards the fields below
+	run    *runs.Run  // nil before something is stored
+	before Usage      // of earlier processes, since the run is open
 }
 
-// Register opens the run directory of m. ModelOptions.Base is the name of the model at the service, which is not
-// asked before the first call. Options that only make sense for a model in process, Adapter, Fork, Full and ToolFormat,
-// are an [art.ErrUnsupported]; LoRA is not looked at.
+// Register notes m, and neither asks the service nor stores anything: a run directory is opened by the first Log or
+// SaveState. ModelOptions.Base is the name of the model at the service, and the name of m without it. Options that only
+// make sense for a model in process, Adapter, Fork, Full and ToolFormat, are an [art.ErrUnsupported]; LoRA is not looked
+// at.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	if err := b.reserveModel(m); err != nil {
-		return 0, err
-	}
-	defer b.busy.Done()
-	run, err := b.open(m)
-	var before Usage
-	if err == nil {
-		before, err = readUsage(run)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err != nil {
-		delete(b.models, m)
-		return 0, err
-	}
-	b.models[m] = &entry{run: run, before: before}
-	b.order = append(b.order, m)
-	b.opts.Logger.Info("model registered", "model", m.Name(), "base", m.Options().Base, "dir", run.Dir())
-	return 0, nil
-}
-
-// readUsage reads what the run has stored. It closes the run if that fails.
-func readUsage(run *runs.Run) (Usage, error) {
-	rows, err := run.History()
-	if err != nil {
-		return Usage{}, errors.Join(err, run.Close())
-	}
-	return storedUsage(rows), nil
-}
-
-// reserveModel notes that m is being registered.
-func (b *Backend) reserveModel(m *art.Model) error {
 	opts := m.Options()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return b.errClosed("register")
-	}
-	if _, ok := b.models[m]; ok {
-		err := fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())
-		return &art.Error{Op: "register", Err: err}
+		return 0, b.errClosed("register")
 	}
 	if opts.Adapter != "" || opts.Fork != "" || opts.ToolFormat != "" || opts.Full {
 		err := fmt.Errorf("%w: Adapter, Fork, Full or ToolFormat of a model behind an API", art.ErrUnsupported)
-		return &art.Error{Op: "register", Err: err, Hint: "leave them out of ModelOptions"}
+		return 0, &art.Error{Op: "register", Err: err, Hint: "leave them out of ModelOptions"}
 	}
-	b.models[m] = nil
-	b.busy.Add(1)
-	return nil
-}
-
-// open opens the run of m, and checks that it is one of the same model.
-func (b *Backend) open(m *art.Model) (*runs.Run, error) {
-	opts := m.Options()
-	run, err := runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger})
-	if err != nil {
-		return nil, err
-	}
-	want := rundir.Description{
-		Name: m.Name(), Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, Seed: opts.Seed, Device: b.host(),
-	}
-	var have rundir.Description
-	known, err := run.ReadModel(&have)
-	switch _, trained := run.Latest(); {
-	case err != nil:
-	case trained || known && have.Base != want.Base:
-		err = &art.Error{
-			Op: "register", Hint: "use another model name for a new run",
-			Err: fmt.Errorf("%w: the run in %s is of the base %q on %s", art.ErrInvalid, run.Dir(), have.Base, have.Device),
+	for other := range b.models {
+		if other.Name() == m.Name() && other.Options().Project == opts.Project {
+			err := fmt.Errorf("%w: a model %q of project %q is registered already", art.ErrInvalid, m.Name(), opts.Project)
+			return 0, &art.Error{Op: "register", Err: err, Hint: "use that one, or another name"}
 		}
-	case !known:
-		err = run.WriteModel(want)
 	}
-	if err != nil {
-		return nil, errors.Join(err, run.Close())
-	}
-	return run, nil
+	e := &entry{model: m, base: cmp.Or(opts.Base, m.Name())}
+	b.models[m] = e
+	b.order = append(b.order, m)
+	b.opts.Logger.Info("model registered", "model", m.Name(), "base", e.base)
+	return 0, nil
 }
 
 // host is where the service is.

@@ -69,7 +69,7 @@ func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, op
 		return "", err
 	}
 	defer e.training.Unlock()
-	write, err := e.weightsWriter(m.Options().Base, optimizer)
+	write, err := e.weightsWriter(baseName(m), optimizer)
 	if err != nil {
 		return "", ownError(ctx, op, err)
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -60,6 +62,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
 	opts := m.Options()
+	opts.Base = baseName(m)
 	at, err := b.locate(ctx, opts.Base)
 	if err != nil {
 		return 0, registerError(ctx, err)
@@ -91,6 +94,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	b.opts.Logger.Info("model registered", "model", m.Name(), "step", step, "dir", run.Dir())
 	return step, nil
 }
+
+// baseName is the base model of m, by the name that a run stores.
+func baseName(m *art.Model) string { return cmp.Or(m.Options().Base, tiny.Name) }
 
 // warmUp compiles the programs that answer a model, if Options.WarmUp says so. Models of one layout share them.
 func (b *Backend) warmUp(ctx context.Context, name string, e *entry) error {

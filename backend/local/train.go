@@ -175,7 +175,7 @@ func (b *Backend) publish(
 	if err != nil {
 		return &art.Error{Op: "train", Err: deviceError(err)}
 	}
-	write := e.writeCheckpoint(m.Options().Base)
+	write := e.writeCheckpoint(baseName(m))
 	if from, ok := e.run.Checkpoint(step - 1); ok && state == oldState {
 		write = runs.CopyCheckpoint(from)
 	}

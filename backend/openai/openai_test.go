@@ -173,19 +173,6 @@ func TestRegister_Refuses(t *testing.T) {
 	}
 }
 
-// TestRegister_Continues: a run is continued with the same base only.
-func TestRegister_Continues(t *testing.T) {
-	dir, s := t.TempDir(), newServer(t, said("Hi."))
-	for i, base := range []string{"one", "one", "two"} {
-		b := open(t, s, openai.Options{Dir: dir})
-		err := art.NewModel("m", &art.ModelOptions{Base: base}).Register(t.Context(), b)
-		if want := base == "two"; errors.Is(err, art.ErrInvalid) != want {
-			t.Errorf("registration %d: error %v", i, err)
-		}
-		b.Close()
-	}
-}
-
 // TestHTTPClient: an agent with an OpenAI client is recorded on a hosted model as on one that is trained.
 func TestHTTPClient(t *testing.T) {
 	m := register(t, open(t, newServer(t, said("Hi.")), openai.Options{}), "m")

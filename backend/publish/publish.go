@@ -166,12 +166,15 @@ func stage(m *art.Model, step int) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	var about struct{ Base string } // that of the options may be left to the backend
+	if err := reader.Model(&about); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "art-publish-")
 	if err != nil {
 		return nil, err
 	}
-	opts := m.Options()
-	c := &Checkpoint{Project: opts.Project, Name: m.Name(), Base: opts.Base, Step: step, Dir: dir}
+	c := &Checkpoint{Project: m.Options().Project, Name: m.Name(), Base: about.Base, Step: step, Dir: dir}
 	if err := runs.CopyCheckpoint(from)(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

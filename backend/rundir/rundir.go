@@ -20,7 +20,7 @@ import (
 	"github.com/goart-dev/art/internal/runs"
 )
 
-// Description is what a run was begun with. It does not change.
+// Description is what a run was begun with. It does not change, but for Base of a model behind an API.
 type Description struct {
 	Name    string   `json:"name"`
 	Project string   `json:"project"`

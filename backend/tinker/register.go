@@ -64,6 +64,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 			Hint: "leave them out of ModelOptions",
 		}
 	}
+	if opts.Base == "" {
+		return 0, client.ErrNoBase
+	}
 	e, err := b.newEntry(opts.Base)
 	if err != nil {
 		return 0, err

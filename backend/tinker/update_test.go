@@ -137,6 +137,10 @@ func TestRegister_Refusals(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+	err := art.NewModel("refused", nil).Register(t.Context(), b)
+	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "Base is empty") {
+		t.Errorf("without a base: error %v", err)
+	}
 }
 
 // TestTrain_Bounds: the bounds that are sent are those of the losses in process.

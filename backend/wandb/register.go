@@ -72,6 +72,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 			Hint: "leave them out of ModelOptions",
 		}
 	}
+	if opts.Base == "" {
+		return 0, client.ErrNoBase
+	}
 	if b.life.Err() != nil {
 		return 0, &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
 	}

@@ -60,7 +60,7 @@ func open(t *testing.T, h http.Handler, dir string) *wandb.Backend {
 // register registers the model player.
 func register(t *testing.T, b *wandb.Backend) *art.Model {
 	t.Helper()
-	m := art.NewModel("player", nil)
+	m := art.NewModel("player", &art.ModelOptions{Base: "tiny"})
 	if err := m.Register(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +205,10 @@ func TestRegister_Refusals(t *testing.T) {
 		if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), "leave them out") {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+	err := art.NewModel("refused", nil).Register(t.Context(), b)
+	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "Base is empty") {
+		t.Errorf("without a base: error %v", err)
 	}
 }
 

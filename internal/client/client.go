@@ -19,6 +19,11 @@ func Plain(l art.LoRA) bool {
 	return len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA
 }
 
+// ErrNoBase is the error of a model without a base: which one the service has is not known here.
+var ErrNoBase = &art.Error{
+	Op: "register", Err: fmt.Errorf("%w: ModelOptions.Base is empty", art.ErrInvalid), Hint: "name a base model of the service",
+}
+
 // Address parses the address of a service, whose path ends without a slash.
 func Address(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(text, "/"))
