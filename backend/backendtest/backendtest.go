@@ -7,6 +7,13 @@
 // It works for fakes and for small real models: replies have at most 4 tokens, and their content does not matter.
 // Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.DPOTrainer], [art.Trainer],
 // [art.HTTPServer]) are tested when the backend implements them.
+//
+// [Run] is for backends that train: replies need an [art.Sample]. A backend that answers and does not train, as those
+// of models behind an API, runs [RunHosted]. Models have the base "tiny", and prompts fewer than 256 tokens: a context
+// of 256 is enough. Errors are an [*art.Error] that wraps the error of package art which says what is wrong.
+//
+// What a backend does wrong is a test that fails: also where a method panics or does not return. Only a panic on a
+// goroutine of the backend ends the process.
 package backendtest
 
 import (
@@ -14,27 +21,17 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goart-dev/art"
 )
 
-const (
-	// maxTokens bounds replies.
-	maxTokens = 4
-	// patience bounds calls that must return soon. It is long: a real model may have to compile graphs.
-	patience = 2 * time.Minute
-)
+// maxTokens bounds replies.
+const maxTokens = 4
 
-// Run tests a backend. open returns a new one without registered models; Run closes it. The base model "tiny" must
-// work.
+// Run tests a backend that trains. open returns a new one without registered models; Run closes it. The base model
+// "tiny" must work.
 func Run(t *testing.T, open func(t *testing.T) art.Backend) {
-	b := open(t)
-	t.Cleanup(func() { b.Close() })
-	tests := []struct {
-		name string
-		run  func(*testing.T, art.Backend)
-	}{
+	tests(t, opened(t, open), []named{
 		{"Register", testRegister},
 		{"CompleteUnregistered", testUnregistered},
 		{"Sample", testSample},
@@ -60,15 +57,12 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"DPOTrainer", testDPOTrainer},
 		{"Trainer", testTrainer},
 		{"HTTPServer", testHTTPServer},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
-	}
-	t.Run("Close", func(t *testing.T) { testClose(t, open(t)) })
+	})
+	tests(t, opened(t, open), []named{{"Close", testClose}})
 }
 
 // register makes a model named after the test. opts may be nil.
-func register(t *testing.T, b art.Backend, opts *art.ModelOptions) *art.Model {
+func register(t *subtest, b art.Backend, opts *art.ModelOptions) *art.Model {
 	t.Helper()
 	m := describe(t, "", opts)
 	if err := m.Register(t.Context(), b); err != nil {
@@ -78,7 +72,7 @@ func register(t *testing.T, b art.Backend, opts *art.ModelOptions) *art.Model {
 }
 
 // describe makes a model named after the test, with short replies.
-func describe(t *testing.T, suffix string, opts *art.ModelOptions) *art.Model {
+func describe(t *subtest, suffix string, opts *art.ModelOptions) *art.Model {
 	t.Helper()
 	var o art.ModelOptions
 	if opts != nil {
@@ -95,25 +89,43 @@ func ask(question string) *art.History {
 }
 
 // complete requests one reply.
-func complete(t *testing.T, m *art.Model, question string, opts *art.ChatOptions) *art.ChatResponse {
+func complete(t *subtest, m *art.Model, question string, opts *art.ChatOptions) *art.ChatResponse {
 	t.Helper()
 	response, err := m.Complete(t.Context(), ask(question), opts)
 	if err != nil {
 		t.Fatalf("Complete: %v", err)
 	}
+	if response == nil {
+		t.Fatal("Complete: neither a response nor an error")
+	}
 	return response
+}
+
+// sampled requests one reply of a model that is trained, and returns its sample.
+func sampled(t *subtest, m *art.Model, question string, opts *art.ChatOptions) *art.Sample {
+	t.Helper()
+	return sampleOf(t, complete(t, m, question, opts))
+}
+
+// sampleOf returns the sample of a reply.
+func sampleOf(t *subtest, response *art.ChatResponse) *art.Sample {
+	t.Helper()
+	if response.Message.Sample == nil {
+		t.Fatal("the reply has no Sample; a backend that answers and does not train is tested by RunHosted")
+	}
+	return response.Message.Sample
 }
 
 // seeded returns options with a seed.
 func seeded(seed uint64) *art.ChatOptions { return &art.ChatOptions{Seed: &seed} }
 
 // gather makes groups of real completions, with alternating rewards 0 and 1.
-func gather(t *testing.T, m *art.Model, groups int) []*art.TrajectoryGroup {
+func gather(t *subtest, m *art.Model, groups int) []*art.TrajectoryGroup {
 	t.Helper()
 	questions := []string{"What is the colour of the sky?", "What do cows drink?", "How are you?"}[:groups]
 	play := func(ctx context.Context, question string) (*art.Trajectory, error) {
 		trajectory := art.NewTrajectory(ask(question).Messages...)
-		_, err := m.Chat(ctx, trajectory, nil)
+		err := protect(func() error { _, err := m.Chat(ctx, trajectory, nil); return err })
 		return trajectory, err
 	}
 	out, err := art.GatherGroups(t.Context(), questions, play, &art.GatherOptions{GroupSize: 2})
@@ -129,7 +141,7 @@ func gather(t *testing.T, m *art.Model, groups int) []*art.TrajectoryGroup {
 }
 
 // wantError checks that err is an *art.Error that wraps target.
-func wantError(t *testing.T, what string, err, target error) {
+func wantError(t *subtest, what string, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {
 		t.Errorf("%s: error is %v, want %v", what, err, target)
@@ -141,14 +153,14 @@ func wantError(t *testing.T, what string, err, target error) {
 }
 
 // wantStep checks the step of a model.
-func wantStep(t *testing.T, m *art.Model, want int) {
+func wantStep(t *subtest, m *art.Model, want int) {
 	t.Helper()
 	if got := m.Step(); got != want {
 		t.Errorf("step is %d, want %d", got, want)
 	}
 }
 
-func testRegister(t *testing.T, b art.Backend) {
+func testRegister(t *subtest, b art.Backend) {
 	m := describe(t, "", nil)
 	step, err := b.Register(t.Context(), m)
 	if err != nil || step != 0 {
@@ -166,7 +178,7 @@ func testRegister(t *testing.T, b art.Backend) {
 }
 
 // testClose checks that every method of a closed backend returns ErrClosed, except for History.
-func testClose(t *testing.T, b art.Backend) {
+func testClose(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
 	if _, ok := b.(art.Logger); ok {
@@ -201,7 +213,7 @@ func testClose(t *testing.T, b art.Backend) {
 }
 
 // testHistoryAfterClose checks that a closed backend still tells what was logged of a model, if it keeps that.
-func testHistoryAfterClose(t *testing.T, m *art.Model) {
+func testHistoryAfterClose(t *subtest, m *art.Model) {
 	keeper, ok := m.Backend().(art.CheckpointKeeper)
 	if !ok {
 		return

@@ -2,6 +2,7 @@ package backendtest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"net/http"
 	"os"
@@ -44,6 +45,14 @@ type defective struct {
 	seed     func(seed uint64) uint64
 	decoded  func(text string) string
 	bytes    func(list [][]byte) [][]byte
+	close    func() error
+}
+
+func (d *defective) Close() error {
+	if d.close != nil {
+		return d.close()
+	}
+	return d.Backend.Close()
 }
 
 func (d *defective) TokenBytes(ctx context.Context, m *art.Model, ids []int32) ([][]byte, error) {
@@ -361,17 +370,139 @@ var defects = map[string]struct {
 	}},
 }
 
-// TestBroken runs the suite on a defective backend, and then fails. Without the environment variable it does nothing.
+// misbehaviours are backends that break off or never return, each with the tests of Run and RunHosted that find it.
+var misbehaviours = map[string]struct {
+	test, hosted string
+	apply        func(d *defective)
+}{
+	"no response": {"Sample", "Reply", func(d *defective) {
+		d.complete = func(context.Context, *art.Model, *art.ChatRequest) (*art.ChatResponse, error) { return nil, nil }
+	}},
+	"no reply":  {"Sample", "Reply", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { *r = art.ChatResponse{} })},
+	"no sample": {"Train", "", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Message.Sample = nil })},
+	"an empty sample": {"Trainer", "Reply", afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) {
+		r.Message.Sample = &art.Sample{}
+	})},
+	"no logprobs": {"Trainer", "Reply", onSample(func(s *art.Sample) { s.Logprobs = nil })},
+	"completing panics": {"Concurrent", "Together", func(d *defective) {
+		d.complete = func(context.Context, *art.Model, *art.ChatRequest) (*art.ChatResponse, error) { panic("on fire") }
+	}},
+	"registering panics": {"Register", "Register", func(d *defective) {
+		d.register = func(*art.Model, int, error) (int, error) { panic("on fire") }
+	}},
+	"training panics": {"TrainWhileServing", "TrainUnsupported", func(d *defective) {
+		d.train = func(
+			context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig,
+		) (*art.TrainResult, error) {
+			panic("on fire")
+		}
+	}},
+	"no result": {"Train", "TrainUnsupported", func(d *defective) {
+		d.train = func(
+			context.Context, *art.Model, []*art.TrajectoryGroup, *art.TrainConfig,
+		) (*art.TrainResult, error) {
+			return nil, nil
+		}
+	}},
+	"closing panics": {"Close", "Close", func(d *defective) { d.close = func() error { panic("on fire") } }},
+	"closing hangs":  {"Close", "Close", func(d *defective) { d.close = func() error { select {} } }},
+	"errors have no type": {"CompleteUnregistered", "CompleteUnregistered", func(d *defective) {
+		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+			r, err := d.Backend.Complete(ctx, m, req)
+			if typed := new(art.Error); errors.As(err, &typed) {
+				err = typed.Err
+			}
+			return r, err
+		}
+	}},
+	"completing hangs": {"CompleteUnregistered", "CompleteUnregistered", func(d *defective) {
+		d.complete = func(context.Context, *art.Model, *art.ChatRequest) (*art.ChatResponse, error) { select {} }
+	}},
+	"a cancelled call hangs": {"Cancelled", "Cancelled", func(d *defective) {
+		d.complete = func(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
+			if ctx.Err() != nil {
+				select {}
+			}
+			return d.Backend.Complete(ctx, m, req)
+		}
+	}},
+	"returns only when it is closed": {"CompleteUnregistered", "CompleteUnregistered", func(d *defective) {
+		closed := make(chan struct{})
+		d.close = func() error { close(closed); return d.Backend.Close() }
+		d.complete = func(context.Context, *art.Model, *art.ChatRequest) (*art.ChatResponse, error) {
+			<-closed
+			return nil, errors.New("closed")
+		}
+	}},
+}
+
+// TestBroken runs a suite on a defective backend, and then fails. Without a flag it does nothing.
 func TestBroken(t *testing.T) {
 	defect, ok := defects[*broken]
+	apply, suite := defect.apply, backendtest.Run
 	if !ok {
-		t.Skip("a part of TestRun_FindsDefects")
+		m, ok := misbehaviours[strings.TrimPrefix(*broken, "hosted ")]
+		if !ok {
+			t.Skip("a part of TestRun_FindsDefects and TestRun_NeverPanics")
+		}
+		apply = m.apply
 	}
-	backendtest.Run(t, func(*testing.T) art.Backend {
+	if strings.HasPrefix(*broken, "hosted ") {
+		suite = backendtest.RunHosted
+	}
+	suite(t, func(*testing.T) art.Backend {
 		d := &defective{Backend: &arttest.Backend{}}
-		defect.apply(d)
+		if strings.HasPrefix(*broken, "hosted ") {
+			untrained(d)
+		}
+		apply(d)
 		return d
 	})
+}
+
+// untrained makes the fake one that only answers.
+func untrained(d *defective) {
+	d.train = func(
+		ctx context.Context, m *art.Model, _ []*art.TrajectoryGroup, _ *art.TrainConfig,
+	) (*art.TrainResult, error) {
+		if _, err := d.Checkpoints(ctx, m); err != nil { // it is closed, or does not know the model
+			return nil, err
+		}
+		return nil, &art.Error{Op: "train", Err: art.ErrUnsupported}
+	}
+}
+
+// TestRunHosted passes for a fake that only answers.
+func TestRunHosted(t *testing.T) {
+	backendtest.RunHosted(t, func(*testing.T) art.Backend {
+		d := &defective{Backend: &arttest.Backend{}}
+		untrained(d)
+		afterComplete(func(_ *art.ChatRequest, r *art.ChatResponse) { r.Message.Sample = nil })(d)
+		return d
+	})
+}
+
+// TestRun_NeverPanics: whatever a backend does is a test that fails, and the process of the tests goes on.
+func TestRun_NeverPanics(t *testing.T) {
+	for name, m := range misbehaviours {
+		for _, suite := range []struct{ flag, test string }{{name, m.test}, {"hosted " + name, m.hosted}} {
+			if suite.test == "" {
+				continue
+			}
+			t.Run(suite.flag, func(t *testing.T) {
+				t.Parallel()
+				out, err := exec.Command(os.Args[0], "-test.run=^TestBroken$", "-test.timeout=9s",
+					"-broken="+suite.flag).CombinedOutput()
+				ended := new(exec.ExitError)
+				if !errors.As(err, &ended) || ended.ExitCode() != 1 {
+					t.Fatalf("%v, want the exit status of tests that fail\n%s", err, out)
+				}
+				if !strings.Contains(string(out), "--- FAIL: TestBroken/"+suite.test+" (") {
+					t.Errorf("%s did not fail:\n%s", suite.test, out)
+				}
+			})
+		}
+	}
 }
 
 // Each defect is found by the test that is meant to find it.

@@ -7,13 +7,12 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/goart-dev/art"
 )
 
-func testUnregistered(t *testing.T, b art.Backend) {
+func testUnregistered(t *subtest, b art.Backend) {
 	request := &art.ChatRequest{
 		Messages: ask("Who are you?").Messages, Settings: art.Sampling{Temperature: 1, TopP: 1, MaxTokens: maxTokens},
 	}
@@ -22,7 +21,7 @@ func testUnregistered(t *testing.T, b art.Backend) {
 }
 
 // testSample checks the sample of a reply of a trainable model.
-func testSample(t *testing.T, b art.Backend) {
+func testSample(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	response := complete(t, m, "What is the colour of grass?", seeded(1))
 	if response.Message.Role != art.RoleAssistant {
@@ -31,10 +30,7 @@ func testSample(t *testing.T, b art.Backend) {
 	if want := m.Name() + "@0"; response.Model != want {
 		t.Errorf("model of the response is %q, want %q", response.Model, want)
 	}
-	s := response.Message.Sample
-	if s == nil {
-		t.Fatal("the reply has no Sample")
-	}
+	s := sampleOf(t, response)
 	checkSample(t, s)
 	if s.Step != 0 || s.Finish != response.Finish || s.Settings.Seed != 1 || s.Settings.MaxTokens != maxTokens {
 		t.Errorf("sample has step %d, finish %q, settings %+v; the response has finish %q", s.Step, s.Finish, s.Settings,
@@ -46,7 +42,7 @@ func testSample(t *testing.T, b art.Backend) {
 }
 
 // checkSample checks that the lists of a sample have equal lengths and hold logprobs.
-func checkSample(t *testing.T, s *art.Sample) {
+func checkSample(t *subtest, s *art.Sample) {
 	t.Helper()
 	if len(s.PromptIDs) == 0 || len(s.IDs) == 0 || len(s.IDs) != len(s.Logprobs) {
 		t.Errorf("%d prompt ids, %d ids, %d logprobs", len(s.PromptIDs), len(s.IDs), len(s.Logprobs))
@@ -62,7 +58,7 @@ func checkSample(t *testing.T, s *art.Sample) {
 	}
 }
 
-func testFrozen(t *testing.T, b art.Backend) {
+func testFrozen(t *subtest, b art.Backend) {
 	m := register(t, b, &art.ModelOptions{Frozen: true})
 	if complete(t, m, "Are you frozen?", nil).Message.Sample != nil {
 		t.Error("the reply of a frozen model has a Sample")
@@ -73,26 +69,26 @@ func testFrozen(t *testing.T, b art.Backend) {
 }
 
 // sameReply reports whether two replies have the same text and the same samples.
-func sameReply(a, b *art.ChatResponse) bool {
-	return a.Message.Content == b.Message.Content && slices.Equal(a.Message.Sample.IDs, b.Message.Sample.IDs) &&
+func sameReply(t *subtest, a, b *art.ChatResponse) bool {
+	return a.Message.Content == b.Message.Content && slices.Equal(sampleOf(t, a).IDs, sampleOf(t, b).IDs) &&
 		a.Finish == b.Finish
 }
 
 // testSeed checks that a seed determines a reply at temperature 1, and that greedy replies need none.
-func testSeed(t *testing.T, b art.Backend) {
+func testSeed(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	const question = "Tell me a word."
 	first := complete(t, m, question, seeded(7))
-	if again := complete(t, m, question, seeded(7)); !sameReply(first, again) {
+	if again := complete(t, m, question, seeded(7)); !sameReply(t, first, again) {
 		t.Errorf("same request and seed, other reply: %q and %q", first.Message.Content, again.Message.Content)
 	}
 	zero, one, two := 0.0, uint64(1), uint64(2)
 	greedy := complete(t, m, question, &art.ChatOptions{Temperature: &zero, Seed: &one})
-	if other := complete(t, m, question, &art.ChatOptions{Temperature: &zero, Seed: &two}); !sameReply(greedy, other) {
+	if other := complete(t, m, question, &art.ChatOptions{Temperature: &zero, Seed: &two}); !sameReply(t, greedy, other) {
 		t.Errorf("greedy replies differ: %q and %q", greedy.Message.Content, other.Message.Content)
 	}
 	for seed := range uint64(32) {
-		if !sameReply(first, complete(t, m, question, seeded(seed))) {
+		if !sameReply(t, first, complete(t, m, question, seeded(seed))) {
 			return
 		}
 	}
@@ -100,7 +96,7 @@ func testSeed(t *testing.T, b art.Backend) {
 }
 
 // testConcurrent checks that concurrent requests do not affect each other.
-func testConcurrent(t *testing.T, b art.Backend) {
+func testConcurrent(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	const n = 8
 	question := func(i int) string { return fmt.Sprintf("What comes after %d?", i%3) }
@@ -111,25 +107,30 @@ func testConcurrent(t *testing.T, b art.Backend) {
 	var errs [n]error
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { together[i], errs[i] = m.Complete(t.Context(), ask(question(i)), seeded(uint64(i))) })
+		all.Go(func() {
+			errs[i] = protect(func() (err error) {
+				together[i], err = m.Complete(t.Context(), ask(question(i)), seeded(uint64(i)))
+				return err
+			})
+		})
 	}
 	all.Wait()
 	for i := range n {
 		if errs[i] != nil {
 			t.Fatalf("request %d: %v", i, errs[i])
 		}
-		if !sameReply(alone[i], together[i]) {
+		if !sameReply(t, alone[i], together[i]) {
 			t.Errorf("request %d: %q alone, %q among others", i, alone[i].Message.Content, together[i].Message.Content)
 		}
 	}
 }
 
-func testMaxTokens(t *testing.T, b art.Backend) {
+func testMaxTokens(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	for seed := range uint64(8) {
 		limit := 1 + int(seed)%3
 		response := complete(t, m, "Tell me everything.", &art.ChatOptions{MaxTokens: &limit, Seed: &seed})
-		n := len(response.Message.Sample.IDs)
+		n := len(sampleOf(t, response).IDs)
 		if n > limit {
 			t.Errorf("%d tokens, the limit is %d", n, limit)
 		}
@@ -140,7 +141,7 @@ func testMaxTokens(t *testing.T, b art.Backend) {
 }
 
 // testCancelled checks that a context that has ended stops each method.
-func testCancelled(t *testing.T, b art.Backend) {
+func testCancelled(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -151,26 +152,24 @@ func testCancelled(t *testing.T, b art.Backend) {
 		"Register": func() error { return describe(t, "-cancelled", nil).Register(ctx, b) },
 	}
 	for name, call := range calls {
-		if err := inTime(t, name, call); !errors.Is(err, context.Canceled) {
+		if err := inTime(t, call); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error is %v, want context.Canceled", name, err)
 		}
 	}
 	wantStep(t, m, 0)
-	if got := complete(t, m, "And now?", nil).Message.Sample.Step; got != 0 {
+	if got := sampled(t, m, "And now?", nil).Step; got != 0 {
 		t.Errorf("a cancelled training made step %d", got)
 	}
 }
 
-// inTime returns what call returns, and fails the test when that takes too long.
-func inTime(t *testing.T, name string, call func() error) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- call() }()
+// inTime returns what call returns, and an error when it panics or takes too long.
+func inTime(t *subtest, call func() error) error {
+	done, limit := make(chan error, 1), timeLimit(t.T)
+	go func() { done <- protect(call) }()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
-		t.Fatalf("%s did not return within %v", name, patience)
-		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("it did not return within %v", limit)
 	}
 }

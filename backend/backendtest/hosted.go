@@ -13,12 +13,7 @@ import (
 // RunHosted tests a backend that completes and does not train, as those of models behind an API. open returns a new
 // one on which nothing is registered; RunHosted closes it. Base "tiny" must work, and need not be deterministic.
 func RunHosted(t *testing.T, open func(t *testing.T) art.Backend) {
-	b := open(t)
-	t.Cleanup(func() { b.Close() })
-	tests := []struct {
-		name string
-		run  func(*testing.T, art.Backend)
-	}{
+	tests(t, opened(t, open), []named{
 		{"Register", testRegister},
 		{"CompleteUnregistered", testUnregistered},
 		{"Reply", testReply},
@@ -29,15 +24,12 @@ func RunHosted(t *testing.T, open func(t *testing.T) art.Backend) {
 		{"TrainUnsupported", testTrainUnsupported},
 		{"Logger", testLogger},
 		{"StateKeeper", testStateKeeper},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
-	}
-	t.Run("Close", func(t *testing.T) { testClose(t, open(t)) })
+	})
+	tests(t, opened(t, open), []named{{"Close", testClose}})
 }
 
 // testReply checks what a reply says about itself.
-func testReply(t *testing.T, b art.Backend) {
+func testReply(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	response := complete(t, m, "What is the colour of grass?", seeded(1))
 	if response.Message.Role != art.RoleAssistant {
@@ -55,13 +47,18 @@ func testReply(t *testing.T, b art.Backend) {
 }
 
 // testTogether checks that requests do not mix.
-func testTogether(t *testing.T, b art.Backend) {
+func testTogether(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	const n = 8
 	var errs [n]error
 	var all sync.WaitGroup
 	for i := range n {
-		all.Go(func() { _, errs[i] = m.Complete(t.Context(), ask(fmt.Sprintf("What comes after %d?", i)), nil) })
+		all.Go(func() {
+			errs[i] = protect(func() error {
+				_, err := m.Complete(t.Context(), ask(fmt.Sprintf("What comes after %d?", i)), nil)
+				return err
+			})
+		})
 	}
 	all.Wait()
 	for i, err := range errs {
@@ -72,7 +69,7 @@ func testTogether(t *testing.T, b art.Backend) {
 }
 
 // testHostedCancelled checks that nothing is done for a context that has ended.
-func testHostedCancelled(t *testing.T, b art.Backend) {
+func testHostedCancelled(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -80,14 +77,14 @@ func testHostedCancelled(t *testing.T, b art.Backend) {
 		"Complete": func() error { _, err := m.Complete(ctx, ask("Anybody?"), nil); return err },
 		"Register": func() error { return describe(t, "-cancelled", nil).Register(ctx, b) },
 	} {
-		if err := inTime(t, name, call); !errors.Is(err, context.Canceled) {
+		if err := inTime(t, call); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error is %v, want context.Canceled", name, err)
 		}
 	}
 }
 
 // testRecord checks that a trajectory is recorded from the context.
-func testRecord(t *testing.T, b art.Backend) {
+func testRecord(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	trajectory, err := art.Record(t.Context(), func(ctx context.Context) error {
 		_, err := m.Complete(ctx, ask("Hello?"), nil)
@@ -99,7 +96,7 @@ func testRecord(t *testing.T, b art.Backend) {
 }
 
 // testTrainUnsupported checks that a training says that there is none.
-func testTrainUnsupported(t *testing.T, b art.Backend) {
+func testTrainUnsupported(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	_, err := m.Train(t.Context(), gather(t, m, 1), nil)
 	wantError(t, "Train", err, art.ErrUnsupported)

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 
@@ -26,9 +27,12 @@ type Learning struct {
 // It fails for a backend that negates rewards, leaves tools out, or returns logprobs that are not those of what it
 // samples. open returns a backend on which nothing is registered; RunLearning closes it. Base "tiny" must work.
 func RunLearning(t *testing.T, open func(t *testing.T) art.Backend, how *Learning) {
-	b := open(t)
-	t.Cleanup(func() { b.Close() })
-	l := learningOf(how)
+	b := opened(t, open)
+	(&subtest{T: t}).supervise(2*timeLimit(t), func(t *subtest) { testLearning(t, b, learningOf(how)) })
+}
+
+// testLearning trains, and compares how replies begin before and after.
+func testLearning(t *subtest, b art.Backend, l *learning) {
 	m := describe(t, "", &art.ModelOptions{})
 	if err := m.Register(t.Context(), b); err != nil {
 		t.Fatalf("Register: %v", err)
@@ -88,15 +92,27 @@ func (l *learning) play(ctx context.Context, which int) (*art.Trajectory, error)
 		t.Tools = []art.Tool{{Name: "add", Parameters: json.RawMessage(`{"type": "object", "properties": {}}`)}}
 	}
 	one := 1
-	_, err := l.m.Chat(ctx, t, &art.ChatOptions{MaxTokens: &one})
+	err := protect(func() error { _, err := l.m.Chat(ctx, t, &art.ChatOptions{MaxTokens: &one}); return err })
+	if err == nil {
+		err = firstToken(t)
+	}
 	if err == nil && l.token >= 0 && (t.Samples()[0].IDs[0] == l.token) == (which == 0) {
 		t.Reward = 1
 	}
 	return t, err
 }
 
+// firstToken returns an error for a reply of which the first token and its logprob are not known.
+func firstToken(t *art.Trajectory) error {
+	samples := t.Samples()
+	if len(samples) == 0 || len(samples[0].IDs) == 0 || len(samples[0].Logprobs) == 0 {
+		return errors.New("the reply has no Sample with a token and its logprob")
+	}
+	return nil
+}
+
 // step trains once on both contexts.
-func (l *learning) step(t *testing.T, step int) {
+func (l *learning) step(t *subtest, step int) {
 	t.Helper()
 	groups, err := art.GatherGroups(t.Context(), []int{0, 1}, l.play,
 		&art.GatherOptions{GroupSize: l.GroupSize, Seed: uint64(step) + 100})
@@ -112,7 +128,7 @@ func (l *learning) step(t *testing.T, step int) {
 type first [2][]*art.Sample
 
 // measure asks n times in each context.
-func (l *learning) measure(t *testing.T, n int, seed uint64) first {
+func (l *learning) measure(t *subtest, n int, seed uint64) first {
 	t.Helper()
 	groups, err := art.GatherGroups(t.Context(), []int{0, 1}, l.play, &art.GatherOptions{GroupSize: n, Seed: seed})
 	if err != nil {
@@ -140,7 +156,7 @@ func (f first) frequency(token int32) (out [2]float64) {
 }
 
 // doubtful returns the most frequent token that begins at most two thirds of the replies in both contexts.
-func (f first) doubtful(t *testing.T) int32 {
+func (f first) doubtful(t *subtest) int32 {
 	t.Helper()
 	best, token := 0.0, int32(-1)
 	for _, samples := range f {
@@ -159,7 +175,7 @@ func (f first) doubtful(t *testing.T) int32 {
 
 // checkLogprobs compares how often tokens were sampled with their logprobs: for each that is expected 10 times or more,
 // the count is within five standard deviations.
-func (l *learning) checkLogprobs(t *testing.T, f first) {
+func (l *learning) checkLogprobs(t *subtest, f first) {
 	t.Helper()
 	for i, samples := range f {
 		counts, logprobs := map[int32]float64{}, map[int32]float64{}

@@ -10,13 +10,12 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/goart-dev/art"
 )
 
 // optional returns the backend as an optional interface, and skips the test when it is not one.
-func optional[T any](t *testing.T, b art.Backend) T {
+func optional[T any](t *subtest, b art.Backend) T {
 	t.Helper()
 	v, ok := b.(T)
 	if !ok {
@@ -26,7 +25,7 @@ func optional[T any](t *testing.T, b art.Backend) T {
 }
 
 // rowsOf returns the rows of the history under (split, step).
-func rowsOf(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
+func rowsOf(t *subtest, keeper art.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
 	t.Helper()
 	rows, err := keeper.History(t.Context(), m)
 	if err != nil {
@@ -36,7 +35,7 @@ func rowsOf(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, split strin
 }
 
 // testLogger checks that a second log of the same split and step is merged into the first.
-func testLogger(t *testing.T, b art.Backend) {
+func testLogger(t *subtest, b art.Backend) {
 	optional[art.Logger](t, b)
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
@@ -70,7 +69,7 @@ func testLogger(t *testing.T, b art.Backend) {
 
 // testTrainRow checks that row k has the rewards that policy k earned and the update from k to k+1 as soon as the
 // training has ended, and that a later log of the same groups adds to that row.
-func testTrainRow(t *testing.T, b art.Backend) {
+func testTrainRow(t *subtest, b art.Backend) {
 	optional[art.Logger](t, b)
 	keeper := optional[art.CheckpointKeeper](t, b)
 	m := register(t, b, nil)
@@ -98,7 +97,7 @@ func testTrainRow(t *testing.T, b art.Backend) {
 }
 
 // wantRow checks that there is one train row of a step, and that it has these metrics.
-func wantRow(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, step int, want map[string]float64) {
+func wantRow(t *subtest, keeper art.CheckpointKeeper, m *art.Model, step int, want map[string]float64) {
 	t.Helper()
 	rows := rowsOf(t, keeper, m, "train", step)
 	if len(rows) != 1 {
@@ -112,7 +111,7 @@ func wantRow(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, step int, 
 }
 
 // testCheckpointKeeper checks that each step leaves a checkpoint, and which ones are deleted.
-func testCheckpointKeeper(t *testing.T, b art.Backend) {
+func testCheckpointKeeper(t *subtest, b art.Backend) {
 	keeper := optional[art.CheckpointKeeper](t, b)
 	m := register(t, b, nil)
 	_, logs := b.(art.Logger)
@@ -138,13 +137,13 @@ func testCheckpointKeeper(t *testing.T, b art.Backend) {
 		t.Fatalf("DeleteCheckpoints: %v", err)
 	}
 	wantCheckpoints(t, keeper, m, 3)
-	if got := complete(t, m, "Still here?", nil).Message.Sample.Step; got != 3 {
+	if got := sampled(t, m, "Still here?", nil).Step; got != 3 {
 		t.Errorf("the next reply is of step %d, want 3", got)
 	}
 }
 
 // wantCheckpoints checks the stored steps above 0; a backend may also store step 0.
-func wantCheckpoints(t *testing.T, keeper art.CheckpointKeeper, m *art.Model, want ...int) {
+func wantCheckpoints(t *subtest, keeper art.CheckpointKeeper, m *art.Model, want ...int) {
 	t.Helper()
 	got, err := keeper.Checkpoints(t.Context(), m)
 	if err != nil {
@@ -164,7 +163,7 @@ func lessons() []*art.Trajectory {
 	}
 }
 
-func testSFTTrainer(t *testing.T, b art.Backend) {
+func testSFTTrainer(t *subtest, b art.Backend) {
 	optional[art.SFTTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainSFT(t.Context(), lessons(), nil)
@@ -175,7 +174,7 @@ func testSFTTrainer(t *testing.T, b art.Backend) {
 		t.Errorf("step is %d, want 1", result.Step)
 	}
 	wantStep(t, m, 1)
-	if got := complete(t, m, "What is the colour of the sky?", nil).Message.Sample.Step; got != 1 {
+	if got := sampled(t, m, "What is the colour of the sky?", nil).Step; got != 1 {
 		t.Errorf("the next reply is of step %d, want 1", got)
 	}
 	_, err = m.TrainSFT(t.Context(), lessons(), &art.SFTConfig{BatchSize: -1})
@@ -193,7 +192,7 @@ func preferences() []art.Preference {
 }
 
 // testDPOTrainer checks that a step is made and served, and that what cannot be trained on makes none.
-func testDPOTrainer(t *testing.T, b art.Backend) {
+func testDPOTrainer(t *subtest, b art.Backend) {
 	optional[art.DPOTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainDPO(t.Context(), preferences(), nil)
@@ -204,7 +203,7 @@ func testDPOTrainer(t *testing.T, b art.Backend) {
 		t.Errorf("step is %d, want 1", result.Step)
 	}
 	wantStep(t, m, 1)
-	if got := complete(t, m, "What is the colour of the sky?", nil).Message.Sample.Step; got != 1 {
+	if got := sampled(t, m, "What is the colour of the sky?", nil).Step; got != 1 {
 		t.Errorf("the next reply is of step %d, want 1", got)
 	}
 	_, err = m.TrainDPO(t.Context(), nil, nil)
@@ -213,7 +212,7 @@ func testDPOTrainer(t *testing.T, b art.Backend) {
 }
 
 // testHTTPServer checks that an OpenAI client in process gets the same reply as a Go call, and is recorded.
-func testHTTPServer(t *testing.T, b art.Backend) {
+func testHTTPServer(t *subtest, b art.Backend) {
 	server := optional[art.HTTPServer](t, b)
 	m := register(t, b, nil)
 	want := complete(t, m, "Hello?", seeded(3))
@@ -249,14 +248,14 @@ func testHTTPServer(t *testing.T, b art.Backend) {
 		t.Errorf("over HTTP %q (%s), in Go %q (%s)", got.Message.Content, got.Finish, want.Message.Content, want.Finish)
 	}
 	samples := recorded.Samples()
-	if len(samples) != 1 || !slices.Equal(samples[0].IDs, want.Message.Sample.IDs) {
+	if len(samples) != 1 || !slices.Equal(samples[0].IDs, sampleOf(t, want).IDs) {
 		t.Errorf("recorded %d samples, want the one of the reply", len(samples))
 	}
 	testHandler(t, server, m)
 }
 
 // testHandler checks the answer to a bad request, and the list of models.
-func testHandler(t *testing.T, server art.HTTPServer, m *art.Model) {
+func testHandler(t *subtest, server art.HTTPServer, m *art.Model) {
 	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil ||
 		status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)

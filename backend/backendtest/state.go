@@ -2,13 +2,12 @@ package backendtest
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/goart-dev/art"
 )
 
 // testStateKeeper checks that state is merged key by key, and belongs to one model.
-func testStateKeeper(t *testing.T, b art.Backend) {
+func testStateKeeper(t *subtest, b art.Backend) {
 	optional[art.StateKeeper](t, b)
 	m := register(t, b, nil)
 	var state struct {
@@ -41,7 +40,7 @@ func testStateKeeper(t *testing.T, b art.Backend) {
 }
 
 // testRestorer checks that going back makes a new step, and deletes nothing.
-func testRestorer(t *testing.T, b art.Backend) {
+func testRestorer(t *subtest, b art.Backend) {
 	keeper := optional[art.CheckpointKeeper](t, b)
 	optional[art.CheckpointRestorer](t, b)
 	m := register(t, b, nil)
@@ -59,7 +58,7 @@ func testRestorer(t *testing.T, b art.Backend) {
 	}
 	wantStep(t, m, 3)
 	wantCheckpoints(t, keeper, m, 1, 2, 3)
-	if got := complete(t, m, "Back again?", nil).Message.Sample.Step; got != 3 {
+	if got := sampled(t, m, "Back again?", nil).Step; got != 3 {
 		t.Errorf("the next reply is of step %d, want 3", got)
 	}
 	_, err = m.Restore(t.Context(), 99)
@@ -68,7 +67,7 @@ func testRestorer(t *testing.T, b art.Backend) {
 }
 
 // testSampler checks that an answer that the model gave has the same sample when it is given to it.
-func testSampler(t *testing.T, b art.Backend) {
+func testSampler(t *subtest, b art.Backend) {
 	optional[art.Tokenizer](t, b)
 	optional[art.Sampler](t, b)
 	m := register(t, b, nil)
@@ -78,8 +77,8 @@ func testSampler(t *testing.T, b art.Backend) {
 		t.Fatalf("Force: %v", err)
 	}
 	s := forced.Messages[len(forced.Messages)-1].Sample
-	response := complete(t, m, "What is the colour of the sky?", nil)
-	if want := response.Message.Sample.PromptIDs; !slices.Equal(s.PromptIDs, want) {
+	own := sampled(t, m, "What is the colour of the sky?", nil)
+	if want := own.PromptIDs; !slices.Equal(s.PromptIDs, want) {
 		t.Errorf("prompt ids are %v, want those of a completion, %v", s.PromptIDs, want)
 	}
 	if len(s.IDs) == 0 || len(s.Logprobs) != len(s.IDs) {
@@ -91,7 +90,7 @@ func testSampler(t *testing.T, b art.Backend) {
 		}
 	}
 	sampler := b.(art.Sampler)
-	all := append(slices.Clone(response.Message.Sample.PromptIDs), response.Message.Sample.IDs...)
+	all := append(slices.Clone(own.PromptIDs), own.IDs...)
 	logprobs, step, err := sampler.Logprobs(t.Context(), m, all)
 	if err != nil {
 		t.Fatalf("Logprobs: %v", err)
@@ -99,8 +98,8 @@ func testSampler(t *testing.T, b art.Backend) {
 	if step != 0 || len(logprobs) != len(all)-1 {
 		t.Fatalf("%d logprobs of step %d, want %d of step 0", len(logprobs), step, len(all)-1)
 	}
-	got := logprobs[len(response.Message.Sample.PromptIDs)-1:]
-	for i, want := range response.Message.Sample.Logprobs {
+	got := logprobs[len(own.PromptIDs)-1:]
+	for i, want := range own.Logprobs {
 		if diff := got[i] - want; diff > 0.05 || diff < -0.05 {
 			t.Errorf("logprob %d is %v, and was %v when it was sampled", i, got[i], want)
 		}

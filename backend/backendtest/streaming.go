@@ -5,16 +5,16 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/goart-dev/art"
 )
 
 // testStreamer checks that the pieces of a reply together are the reply of Complete, and that an error ends them.
-func testStreamer(t *testing.T, b art.Backend) {
+func testStreamer(t *subtest, b art.Backend) {
 	optional[art.Streamer](t, b)
 	m := register(t, b, nil)
-	want := complete(t, m, "Hello?", seeded(5)).Message
+	response := complete(t, m, "Hello?", seeded(5))
+	want := response.Message
 	var got art.Message
 	var s art.Sample
 	_, err := m.Stream(t.Context(), ask("Hello?"), seeded(5), func(p art.Piece) error {
@@ -34,7 +34,7 @@ func testStreamer(t *testing.T, b art.Backend) {
 	if got.Content != want.Content || got.Reasoning != want.Reasoning || len(got.ToolCalls) != len(want.ToolCalls) {
 		t.Errorf("pieces are %q after %q, the reply is %q after %q", got.Content, got.Reasoning, want.Content, want.Reasoning)
 	}
-	checkPieces(t, &s, want.Sample)
+	checkPieces(t, &s, sampleOf(t, response))
 	gone := errors.New("the reader has gone")
 	if _, err := m.Stream(t.Context(), ask("Hello?"), nil, func(art.Piece) error { return gone }); !errors.Is(err, gone) {
 		t.Errorf("a piece failed and the error is %v, want %v", err, gone)
@@ -42,7 +42,7 @@ func testStreamer(t *testing.T, b art.Backend) {
 }
 
 // checkPieces compares the joined tokens of pieces with a sample.
-func checkPieces(t *testing.T, got, want *art.Sample) {
+func checkPieces(t *subtest, got, want *art.Sample) {
 	t.Helper()
 	if !slices.Equal(got.PromptIDs, want.PromptIDs) {
 		t.Errorf("prompt ids of pieces are %v, want %v once", got.PromptIDs, want.PromptIDs)
@@ -53,13 +53,14 @@ func checkPieces(t *testing.T, got, want *art.Sample) {
 }
 
 // testSampleIDs checks that a prompt of ids gets the reply of the conversation that it is.
-func testSampleIDs(t *testing.T, b art.Backend) {
+func testSampleIDs(t *subtest, b art.Backend) {
 	optional[art.Sampler](t, b)
 	m := register(t, b, nil)
 	want := complete(t, m, "Hello?", seeded(5))
 	var s art.Sample
 	text := ""
-	got, err := m.Sample(t.Context(), want.Message.Sample.PromptIDs, seeded(5), func(p art.Piece) error {
+	sample := sampleOf(t, want)
+	got, err := m.Sample(t.Context(), sample.PromptIDs, seeded(5), func(p art.Piece) error {
 		s.PromptIDs, s.IDs = append(s.PromptIDs, p.PromptIDs...), append(s.IDs, p.IDs...)
 		s.Logprobs = append(s.Logprobs, p.Logprobs...)
 		text += p.Content
@@ -68,10 +69,7 @@ func testSampleIDs(t *testing.T, b art.Backend) {
 	if err != nil {
 		t.Fatalf("Sample: %v", err)
 	}
-	if got.Message.Sample == nil {
-		t.Fatal("the reply has no sample")
-	}
-	checkPieces(t, got.Message.Sample, want.Message.Sample)
+	checkPieces(t, sampleOf(t, got), sample)
 	checkPieces(t, &s, got.Message.Sample)
 	if text != got.Message.Content || got.Finish != want.Finish {
 		t.Errorf("pieces %q, text %q, finish %q, want %q", text, got.Message.Content, got.Finish, want.Finish)
@@ -81,7 +79,7 @@ func testSampleIDs(t *testing.T, b art.Backend) {
 }
 
 // testTokenizer checks that a text survives encoding and decoding.
-func testTokenizer(t *testing.T, b art.Backend) {
+func testTokenizer(t *subtest, b art.Backend) {
 	tokenizer := optional[art.Tokenizer](t, b)
 	m := register(t, b, nil)
 	const text = "The sky is blue.\nIs it?"

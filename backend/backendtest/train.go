@@ -1,15 +1,16 @@
 package backendtest
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
-	"testing"
 
 	"github.com/goart-dev/art"
 )
 
 // testTrain checks that a training makes the next step, and that the next reply comes from it.
-func testTrain(t *testing.T, b art.Backend) {
+func testTrain(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	for step := 1; step <= 2; step++ {
 		result, err := m.Train(t.Context(), gather(t, m, 2), nil)
@@ -23,20 +24,20 @@ func testTrain(t *testing.T, b art.Backend) {
 		if got := result.Metrics["data/groups_trainable"]; got != 2 {
 			t.Errorf("data/groups_trainable is %v, want 2; skipped: %+v", got, result.Skipped)
 		}
-		if got := complete(t, m, "What is new?", nil).Message.Sample.Step; got != step {
+		if got := sampled(t, m, "What is new?", nil).Step; got != step {
 			t.Errorf("the reply after step %d is of step %d", step, got)
 		}
 	}
 }
 
 // testTrainWhileServing checks that requests during a training are answered, by the previous or by the new step.
-func testTrainWhileServing(t *testing.T, b art.Backend) {
+func testTrainWhileServing(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
 	answered := func() error {
-		response, err := m.Complete(t.Context(), ask("Are you busy?"), nil)
-		if err == nil && response.Message.Sample.Step != 0 {
-			t.Errorf("a request before the commit of step 1 was answered by step %d", response.Message.Sample.Step)
+		step, err := stepOf(t, m, "Are you busy?", nil)
+		if err == nil && step != 0 {
+			err = fmt.Errorf("step %d answers before the commit of step 1", step)
 		}
 		return err
 	}
@@ -45,7 +46,7 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 		if p.Done < 1 || p.Done > p.Total {
 			t.Errorf("progress is %d of %d", p.Done, p.Total)
 		}
-		if err := inTime(t, "Complete during Train", answered); err != nil {
+		if err := inTime(t, answered); err != nil {
 			t.Errorf("request during Train: %v", err)
 		}
 	}}
@@ -54,7 +55,7 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 		defer close(stopped)
 		keepAsking(t, m, stop)
 	}()
-	_, err := m.Train(t.Context(), groups, cfg)
+	err := protect(func() error { _, err := m.Train(t.Context(), groups, cfg); return err })
 	close(stop)
 	<-stopped
 	if err != nil {
@@ -63,27 +64,42 @@ func testTrainWhileServing(t *testing.T, b art.Backend) {
 }
 
 // keepAsking makes requests, each answered by step 0 or 1, until stop is closed.
-func keepAsking(t *testing.T, m *art.Model, stop <-chan struct{}) {
+func keepAsking(t *subtest, m *art.Model, stop <-chan struct{}) {
 	for i := uint64(0); ; i++ {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		response, err := m.Complete(t.Context(), ask("Are you there?"), seeded(i))
+		step, err := stepOf(t, m, "Are you there?", seeded(i))
 		if err != nil {
 			t.Errorf("request beside Train: %v", err)
 			return
 		}
-		if step := response.Message.Sample.Step; step != 0 && step != 1 {
+		if step != 0 && step != 1 {
 			t.Errorf("a request beside the training of step 1 was answered by step %d", step)
 		}
 	}
 }
 
+// stepOf returns the step that answers a request, from any goroutine.
+func stepOf(t *subtest, m *art.Model, question string, opts *art.ChatOptions) (step int, err error) {
+	err = protect(func() error {
+		response, err := m.Complete(t.Context(), ask(question), opts)
+		if err == nil && response.Message.Sample == nil {
+			err = errors.New("the reply has no Sample")
+		}
+		if err == nil {
+			step = response.Message.Sample.Step
+		}
+		return err
+	})
+	return step, err
+}
+
 // testTrainNothing checks that groups that cannot be trained on are listed with reasons, and that a step is made
 // anyway.
-func testTrainNothing(t *testing.T, b art.Backend) {
+func testTrainNothing(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	bad := useless(t, m)
 	var groups []*art.TrajectoryGroup
@@ -107,7 +123,7 @@ func testTrainNothing(t *testing.T, b art.Backend) {
 		t.Errorf("step is %d, want 1: nothing to train on is a step too", result.Step)
 	}
 	wantStep(t, m, 1)
-	if got := complete(t, m, "Which step?", nil).Message.Sample.Step; got != 1 {
+	if got := sampled(t, m, "Which step?", nil).Step; got != 1 {
 		t.Errorf("the next reply is of step %d, want 1", got)
 	}
 }
@@ -120,7 +136,7 @@ type uselessGroup struct {
 }
 
 // useless returns groups that cannot be trained on.
-func useless(t *testing.T, m *art.Model) []uselessGroup {
+func useless(t *subtest, m *art.Model) []uselessGroup {
 	t.Helper()
 	unsampled := withRewards(t, m, 0, 1)
 	for _, trajectory := range unsampled.Trajectories {
@@ -140,7 +156,7 @@ func useless(t *testing.T, m *art.Model) []uselessGroup {
 }
 
 // withRewards makes a group of one or two real completions.
-func withRewards(t *testing.T, m *art.Model, rewards ...float64) *art.TrajectoryGroup {
+func withRewards(t *subtest, m *art.Model, rewards ...float64) *art.TrajectoryGroup {
 	t.Helper()
 	g := gather(t, m, 1)[0]
 	g.Trajectories = g.Trajectories[:len(rewards)]
@@ -151,7 +167,7 @@ func withRewards(t *testing.T, m *art.Model, rewards ...float64) *art.Trajectory
 }
 
 // testTrainInvalid checks that a refused training makes no step.
-func testTrainInvalid(t *testing.T, b art.Backend) {
+func testTrainInvalid(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
 	_, err := m.Train(t.Context(), nil, nil)
@@ -163,7 +179,7 @@ func testTrainInvalid(t *testing.T, b art.Backend) {
 	_, err = b.Train(t.Context(), describe(t, "-unknown", nil), groups, new(art.TrainConfig).WithDefaults())
 	wantError(t, "Train of an unknown model", err, art.ErrNotRegistered)
 	wantStep(t, m, 0)
-	if got := complete(t, m, "Which step?", nil).Message.Sample.Step; got != 0 {
+	if got := sampled(t, m, "Which step?", nil).Step; got != 0 {
 		t.Errorf("a refused training made step %d", got)
 	}
 }

@@ -3,19 +3,14 @@ package backendtest
 import (
 	"context"
 	"math"
-	"testing"
 
 	"github.com/goart-dev/art"
 )
 
 // sample asks for a reply, and returns its record.
-func sample(t *testing.T, m *art.Model, seed uint64) *art.Sample {
+func sample(t *subtest, m *art.Model, seed uint64) *art.Sample {
 	t.Helper()
-	response := complete(t, m, "What is the colour of the sky?", seeded(seed))
-	if response.Message.Sample == nil {
-		t.Fatal("the reply has no sample")
-	}
-	return response.Message.Sample
+	return sampled(t, m, "What is the colour of the sky?", seeded(seed))
 }
 
 // datumOf makes a datum of a sample whose tokens all have the same advantage.
@@ -40,7 +35,7 @@ func target(s *art.Sample) art.Datum {
 }
 
 // must stops the test at an error.
-func must(t *testing.T, what string, err error) {
+func must(t *subtest, what string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -48,7 +43,7 @@ func must(t *testing.T, what string, err error) {
 }
 
 // forward computes the loss of data under the training state.
-func forward(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss) *art.ForwardResult {
+func forward(t *subtest, m *art.Model, data []art.Datum, loss art.Loss) *art.ForwardResult {
 	t.Helper()
 	result, err := m.Forward(t.Context(), data, loss, nil)
 	must(t, "Forward", err)
@@ -56,7 +51,7 @@ func forward(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss) *art.F
 }
 
 // learn adds the gradient of data, and makes an update.
-func learn(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss) *art.OptimResult {
+func learn(t *subtest, m *art.Model, data []art.Datum, loss art.Loss) *art.OptimResult {
 	t.Helper()
 	_, err := m.ForwardBackward(t.Context(), data, loss, nil)
 	must(t, "ForwardBackward", err)
@@ -71,19 +66,19 @@ func learn(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss) *art.Opt
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-4*(1+math.Abs(a)) }
 
 // testTrainer checks what holds of a loop of one's own on every Trainer.
-func testTrainer(t *testing.T, b art.Backend) {
+func testTrainer(t *subtest, b art.Backend) {
 	optional[art.Trainer](t, b)
-	for name, test := range map[string]func(*testing.T, *art.Model){
+	for name, test := range map[string]func(*subtest, *art.Model){
 		"Losses": testTokenLosses, "Accumulate": testAccumulate, "Learn": testPrimitivesLearn, "Save": testSaveWeights,
 		"Snapshot": testSnapshot, "Unpublished": testUnpublished, "Invalid": testTrainerInvalid,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, register(t, b, nil)) })
+		t.Run(name, func(t *subtest) { test(t, register(t, b, nil)) })
 	}
-	t.Run("Release", func(t *testing.T) { testRelease(t, b) })
+	t.Run("Release", func(t *subtest) { testRelease(t, b) })
 }
 
 // testTokenLosses checks the values of the losses by their formulas, from the logprobs that come with them.
-func testTokenLosses(t *testing.T, m *art.Model) {
+func testTokenLosses(t *subtest, m *art.Model) {
 	d := datumOf(sample(t, m, 1), 0.5)
 	for i := range d.Logprobs { // off policy
 		if d.Targets[i] != art.NoTarget {
@@ -132,7 +127,7 @@ func testTokenLosses(t *testing.T, m *art.Model) {
 
 // testAccumulate checks that gradients of several calls add up, that Forward adds none, and that a custom loss has the
 // gradient of the named one.
-func testAccumulate(t *testing.T, m *art.Model) {
+func testAccumulate(t *subtest, m *art.Model) {
 	data := []art.Datum{target(sample(t, m, 1)), target(sample(t, m, 2))}
 	none := art.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8} // a learning rate of 0
 	step := func(what string, add func() error) float64 {
@@ -177,7 +172,7 @@ func testAccumulate(t *testing.T, m *art.Model) {
 
 // testPrimitivesLearn checks that updates make targets likelier, that the step that answers stays until Publish, and
 // that it moves then.
-func testPrimitivesLearn(t *testing.T, m *art.Model) {
+func testPrimitivesLearn(t *subtest, m *art.Model) {
 	data := []art.Datum{target(sample(t, m, 1))}
 	before := forward(t, m, data, art.LossCrossEntropy).Loss
 	for i := range 3 {
@@ -211,7 +206,7 @@ func testPrimitivesLearn(t *testing.T, m *art.Model) {
 }
 
 // testSaveWeights checks that what was saved is loaded, with its optimizer and without.
-func testSaveWeights(t *testing.T, m *art.Model) {
+func testSaveWeights(t *subtest, m *art.Model) {
 	data := []art.Datum{target(sample(t, m, 1))}
 	loss := func() float64 { return forward(t, m, data, art.LossCrossEntropy).Loss }
 	learn(t, m, data, art.LossCrossEntropy)
@@ -250,7 +245,7 @@ func testSaveWeights(t *testing.T, m *art.Model) {
 }
 
 // testSnapshot checks that a snapshot samples with the weights that it was made of.
-func testSnapshot(t *testing.T, m *art.Model) {
+func testSnapshot(t *subtest, m *art.Model) {
 	s := sample(t, m, 1)
 	learn(t, m, []art.Datum{target(s)}, art.LossCrossEntropy)
 	path, err := m.SaveWeights(t.Context(), "one", false)
@@ -290,7 +285,7 @@ func isFake(b art.Backend) bool {
 }
 
 // testUnpublished checks that other trainings are refused while the training state is not published.
-func testUnpublished(t *testing.T, m *art.Model) {
+func testUnpublished(t *subtest, m *art.Model) {
 	groups := gather(t, m, 1)
 	data := []art.Datum{target(sample(t, m, 1))}
 	learn(t, m, data, art.LossCrossEntropy)
@@ -307,7 +302,7 @@ func testUnpublished(t *testing.T, m *art.Model) {
 }
 
 // testTrainerInvalid checks what is refused before anything is computed.
-func testTrainerInvalid(t *testing.T, m *art.Model) {
+func testTrainerInvalid(t *subtest, m *art.Model) {
 	good := target(sample(t, m, 1))
 	for name, spoil := range map[string]func(d *art.Datum){
 		"id that the vocabulary lacks": func(d *art.Datum) { d.Input = append([]int32{math.MaxInt32}, d.Input[1:]...) },
@@ -334,7 +329,7 @@ func testTrainerInvalid(t *testing.T, m *art.Model) {
 }
 
 // testRelease checks that a run can be registered again, at the step that was published.
-func testRelease(t *testing.T, b art.Backend) {
+func testRelease(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	if _, err := m.Publish(t.Context(), nil, nil); err != nil {
 		t.Fatalf("Publish: %v", err)

@@ -22,9 +22,9 @@ type entry struct {
 }
 
 // Register notes m, and neither asks the service nor stores anything: a run directory is opened by the first Log or
-// SaveState. ModelOptions.Base is the name of the model at the service, and the name of m without it. Options that only
-// make sense for a model in process, Adapter, Fork, Full and ToolFormat, are an [art.ErrUnsupported]; LoRA is not looked
-// at.
+// SaveState. ModelOptions.Base is the name of the model at the service, and the name of m without it. Options that
+// only make sense for a model in process, Adapter, Fork, Full and ToolFormat, are an [art.ErrUnsupported]; LoRA is not
+// looked at.
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)

@@ -37,7 +37,8 @@ func TestComplete_Name(t *testing.T) {
 func TestRegister_StoresNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs")
 	s := newServer(t, said(`{"scores": []}`))
-	for i, opts := range []*art.ModelOptions{{Base: "one", Frozen: true}, {Base: "two", Frozen: true}, {Base: "three"}, nil} {
+	options := []*art.ModelOptions{{Base: "one", Frozen: true}, {Base: "two", Frozen: true}, {Base: "three"}, nil}
+	for i, opts := range options {
 		b := open(t, s, openai.Options{Dir: dir}) // those before are not closed yet
 		judge := art.NewModel("judge", opts)
 		if err := judge.Register(t.Context(), b); err != nil {
@@ -109,7 +110,8 @@ func storedRun(t *testing.T, dir string, trained bool) {
 	}
 	err = run.WriteModel(rundir.Description{Name: "baseline", Project: "default", Base: "tiny", Frozen: !trained})
 	if trained {
-		err = errors.Join(err, run.Commit(0, func(dir string) error { return os.WriteFile(filepath.Join(dir, "w"), nil, 0o600) }))
+		weights := func(dir string) error { return os.WriteFile(filepath.Join(dir, "w"), nil, 0o600) }
+		err = errors.Join(err, run.Commit(0, weights))
 	}
 	if err := errors.Join(err, run.Log("val", 0, map[string]float64{"val/old": 2}), run.MergeState(map[string]int{"n": 3}),
 		run.Close()); err != nil {
@@ -132,8 +134,8 @@ func TestHistory_OfEarlierVersions(t *testing.T) {
 	if !found || state.N != 3 || len(rows) != 1 || err != nil || err2 != nil {
 		t.Errorf("state %+v, %v, %v; rows %+v, %v", state, found, err, rows, err2)
 	}
-	err = errors.Join(m.SaveState(t.Context(), map[string]int{"m": 1}), m.Log(t.Context(), "val", nil, map[string]float64{"new": 1}))
-	if err != nil {
+	err = m.SaveState(t.Context(), map[string]int{"m": 1})
+	if err := errors.Join(err, m.Log(t.Context(), "val", nil, map[string]float64{"new": 1})); err != nil {
 		t.Fatal(err)
 	}
 	rows, err = b.History(t.Context(), m)

@@ -21,7 +21,8 @@ func Plain(l art.LoRA) bool {
 
 // ErrNoBase is the error of a model without a base: which one the service has is not known here.
 var ErrNoBase = &art.Error{
-	Op: "register", Err: fmt.Errorf("%w: ModelOptions.Base is empty", art.ErrInvalid), Hint: "name a base model of the service",
+	Op: "register", Err: fmt.Errorf("%w: ModelOptions.Base is empty", art.ErrInvalid),
+	Hint: "name a base model of the service",
 }
 
 // Address parses the address of a service, whose path ends without a slash.
