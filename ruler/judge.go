@@ -78,7 +78,11 @@ type modelJudge struct{ m *art.Model }
 
 // Name implements [Judge].
 func (j modelJudge) Name() string {
-	return fmt.Sprintf("%s/%s@%d", j.m.Options().Base, j.m.Name(), j.m.Step())
+	name := fmt.Sprintf("%s@%d", j.m.Name(), j.m.Step())
+	if base := j.m.Options().Base; base != "" {
+		return base + "/" + name
+	}
+	return name
 }
 
 // identity is what the answers of a model depend on beside its name, its step and the question.

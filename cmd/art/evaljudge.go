@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
@@ -43,7 +42,6 @@ const judgeCalls = 8
 
 // evalJudge scores replies by a hosted model.
 type evalJudge struct {
-	dir     string
 	backend *hosted.Backend
 	model   *art.Model
 }
@@ -55,12 +53,9 @@ func openJudge(at string) (j *evalJudge, err error) {
 		return nil, badUsage("--judge %s: want MODEL@URL", at)
 	}
 	j = &evalJudge{}
-	if j.dir, err = os.MkdirTemp("", "art-judge-"); err != nil {
-		return nil, err
-	}
 	ctx := context.Background()
-	if j.backend, err = openai.Open(ctx, &openai.Options{BaseURL: url, Dir: j.dir}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(j.dir))
+	if j.backend, err = openai.Open(ctx, &openai.Options{BaseURL: url}); err != nil {
+		return nil, err
 	}
 	j.model = art.NewModel("judge", &art.ModelOptions{Base: name, Frozen: true})
 	if err := j.model.Register(ctx, j.backend); err != nil {
@@ -69,8 +64,8 @@ func openJudge(at string) (j *evalJudge, err error) {
 	return j, nil
 }
 
-// close ends the connection, and removes what was stored of it.
-func (j *evalJudge) close() error { return errors.Join(j.backend.Close(), os.RemoveAll(j.dir)) }
+// close ends the connection.
+func (j *evalJudge) close() error { return j.backend.Close() }
 
 // score sets the rewards of replies to what the judge says of each by itself, so that scores of different models can
 // be compared. The first error ends it.

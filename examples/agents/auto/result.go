@@ -78,7 +78,12 @@ func (p *Project) result(plan *Plan, outcome *agents.Outcome, tally *agents.Tall
 	return r
 }
 
-func describe(m *art.Model) string { return fmt.Sprintf("%s (%s)", m.Name(), m.Options().Base) }
+func describe(m *art.Model) string {
+	if base := m.Options().Base; base != "" {
+		return fmt.Sprintf("%s (%s)", m.Name(), base)
+	}
+	return m.Name()
+}
 
 // reply is the last message.
 func reply(t *art.Trajectory) string { return t.Messages[len(t.Messages)-1].Content }
