@@ -18,7 +18,7 @@ import urllib.request
 import art
 from art.serverless import ServerlessBackend
 
-from train import KEY, rollout
+from train import KEY, player, rollout
 
 
 def proxy(upstream, lines):
@@ -56,7 +56,7 @@ def proxy(upstream, lines):
 async def session(url, folder):
     """A short session: two replies, one step, the lists, and the end."""
     backend = ServerlessBackend(api_key=KEY, base_url=url)
-    model = art.TrainableModel(name="player", project="games", base_model="tiny", base_path=folder)
+    model = player(folder)
     await model.register(backend)
     group = art.TrajectoryGroup(rollout(model, "say yes, no or maybe") for _ in range(2))
     groups = await art.gather_trajectory_groups([group])

@@ -6,6 +6,7 @@ name, checkpoints must be listed and deleted, and bad requests must be refused.
 """
 
 import asyncio
+import inspect
 import os
 import subprocess
 import sys
@@ -24,6 +25,13 @@ PROMPTS = [
     for verb in ("respond with", "just say")
     for words in ("yes, no or maybe", "no, maybe or yes", "maybe, yes or no")
 ]
+
+
+def player(folder):
+    """The model. Clients since 0.5.20 want the name of its run too."""
+    known = inspect.signature(art.TrainableModel.__init__).parameters
+    run = {"run_name": "player"} if "run_name" in known else {}
+    return art.TrainableModel(name="player", project="games", base_model="tiny", base_path=folder, **run)
 
 
 async def rollout(model, prompt, step=None):
@@ -48,7 +56,7 @@ async def gather(model, step=None):
 async def train(url, steps, folder):
     """Trains, and checks what comes back."""
     backend = ServerlessBackend(api_key=KEY, base_url=url)
-    model = art.TrainableModel(name="player", project="games", base_model="tiny", base_path=folder)
+    model = player(folder)
     await model.register(backend)
     _, first = await gather(model)
     reward = first
@@ -66,7 +74,7 @@ async def train(url, steps, folder):
     assert before <= last - 0.05, "step 0 is not answered by its own weights"
     await backend._delete_checkpoint_files(model, [steps])
     assert await backend._get_step(model) == steps
-    again = art.TrainableModel(name="player", project="games", base_model="tiny", base_path=folder)
+    again = player(folder)
     await again.register(backend)
     assert again.id == model.id
     try:
