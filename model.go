@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ type ModelOptions struct {
 	CollapseAfter int
 	// Events are called for trainings, steps and what is logged. May be nil.
 	Events *Events
+	// Logger gets a warning of a step that teaches nothing, since all of its groups are skipped: of the first, and when
+	// they persist, with the reason. What a backend logs is an option of the backend. nil is [slog.Default].
+	Logger *slog.Logger
 	// Seed of the run: of the initial adapter and of every sampled token. Default 0.
 	Seed uint64
 }
@@ -145,6 +149,7 @@ type Model struct {
 	step    atomic.Int64
 	calls   atomic.Uint64 // number of calls outside of a gather
 	flat    collapse      // of rewards
+	idle    idle          // of steps
 	// snapshot says that it was made by Model.Snapshot.
 	snapshot bool
 }

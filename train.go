@@ -18,7 +18,8 @@ import (
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrNoGroups] when groups is empty, [ErrInvalid] listing every problem of
 // cfg, and [ErrCollapsed] when [ModelOptions].CollapseAfter says so, without calling the backend. Groups that cannot be
-// trained on are no error: they are listed in [TrainResult].Skipped, and the step is made even when all of them are.
+// trained on are no error: they are listed in [TrainResult].Skipped, and the step is made even when all of them are,
+// with a warning: [ModelOptions].Logger.
 //
 // Nor is an update whose loss or gradient is NaN or infinite: backend/local skips it as a whole and warns, the metric
 // data/updates_skipped counts it, and the trajectories that it is skipped because of are listed with [SkipNotFinite].
@@ -158,6 +159,7 @@ func (l *learning) end(result *TrainResult, err error) (*TrainResult, error) {
 		return nil, err
 	}
 	m.reached(result.Step)
+	m.warnIdle(result)
 	for _, skip := range result.Skipped {
 		tell(events.Skip, SkipEvent{m, result.Step - 1, skip})
 	}

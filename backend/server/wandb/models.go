@@ -83,7 +83,7 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 	}
 	rec := &m.record
 	own := art.NewModel(rec.Run, &art.ModelOptions{
-		Project: s.project(rec.Entity, rec.Project), Base: base, Events: s.opts.Events,
+		Project: s.project(rec.Entity, rec.Project), Base: base, Events: s.opts.Events, Logger: s.log,
 	})
 	if err := own.Register(ctx, s.backend); err != nil {
 		return nil, err
