@@ -97,8 +97,8 @@ var remedies = map[SkipReason]string{
 	SkipNoVariance: "unless the task is solved, make scenarios of more even difficulty, give partial credit, raise the " +
 		"temperature or the group size, or let a judge rank ties",
 	SkipBadReward: "make rewards finite numbers",
-	SkipNoSamples: "let this model answer in the rollouts, by Model.Chat, or by Model.HTTPClient within Record; replies that " +
-		"were written by hand, or by a frozen or hosted model, have no sample",
+	SkipNoSamples: "let this model answer in the rollouts, by Model.Chat, or by Model.HTTPClient within Record; replies " +
+		"that were written by hand, or by a frozen or hosted model, have no sample",
 	SkipTooLong:       "raise the Context of the backend, or end rollouts earlier",
 	SkipBadSample:     "look at TrainResult.Skipped: samples are trained on as the backend returned them",
 	SkipZeroAdvantage: "look at TrainConfig.Objective and its baseline: all advantages are 0",
