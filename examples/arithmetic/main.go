@@ -46,6 +46,7 @@ var line = terminal.New(&terminal.Options{Quiet: true})
 func main() {
 	flag.Parse()
 	ctx := context.Background()
+	fmt.Printf("loading %s, then measuring it\n", *base)
 	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Context: 128})
 	check(err)
 	defer backend.Close()

@@ -112,6 +112,7 @@ func open(ctx context.Context) (*experiment, error) {
 	if e.store, err = mailbox.Open(ctx, e.box.Messages); err != nil {
 		return nil, err
 	}
+	fmt.Printf("loading %s, then measuring it\n", *base)
 	if e.backend, err = local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 1024}); err != nil {
 		return nil, errors.Join(err, e.store.Close())
 	}

@@ -84,6 +84,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 	if s.base == "" {
 		return errors.New("-model is missing: take a small model that follows examples, such as SmolLM2-135M-Instruct")
 	}
+	fmt.Fprintln(out, "loading", s.base)
 	backend, err := local.Open(ctx, &local.Options{Dir: s.dir, Context: 512})
 	if err != nil {
 		return err

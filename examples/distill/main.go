@@ -74,7 +74,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 		s.steps = 5
 	}
 	start := time.Now()
-	m, err := s.open(ctx)
+	m, err := s.open(ctx, out)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func TestAsk_Teacher(t *testing.T) {
 	var asked atomic.Int64
 	s := defaults(t)
 	s.base, s.teacher = "tiny", "big@"+teacher(t, &asked)
-	m, err := s.open(t.Context())
+	m, err := s.open(t.Context(), io.Discard)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.close()) }()
 	one := trips(1, false, 1)[0]

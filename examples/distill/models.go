@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,10 +28,11 @@ type models struct {
 }
 
 // open registers all three.
-func (s *settings) open(ctx context.Context) (m *models, err error) {
+func (s *settings) open(ctx context.Context, out io.Writer) (m *models, err error) {
 	if s.base == "" {
 		return nil, errors.New("-model is missing: take a small model that follows examples, such as SmolLM2-135M-Instruct")
 	}
+	fmt.Fprintln(out, "loading", s.base)
 	m = &models{}
 	if m.backend, err = local.Open(ctx, &local.Options{Dir: s.dir, Slots: 32, Context: 512}); err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ func main() {
 	if *short {
 		*steps = 10
 	}
+	fmt.Printf("loading %s, then measuring it\n", *base)
 	backend, model, err := open(ctx)
 	check(err)
 	defer backend.Close()

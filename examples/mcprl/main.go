@@ -121,6 +121,7 @@ func run(ctx context.Context, s *settings) (err error) {
 	}
 	models := &models{settings: s}
 	defer func() { err = errors.Join(err, models.close()) }()
+	fmt.Printf("loading %s, then measuring it\n", s.base)
 	t, err := newTraining(ctx, s, models)
 	if err != nil {
 		return err

@@ -118,6 +118,7 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	if *judge != "" {
 		name += "-" + *judge
 	}
+	fmt.Printf("loading %s, then measuring it\n", *base)
 	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Device: *device, Slots: 64, Context: room})
 	if err != nil {
 		return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,25 @@ func TestReadme(t *testing.T) {
 		got, err := command.CombinedOutput()
 		if err != nil || trimLines(string(got)) != want {
 			t.Errorf("%s: %v, prints\n%s\nwant\n%s", p.name, err, got, want)
+		}
+	}
+}
+
+// TestReadme_GoVersion checks that the pages for newcomers name the version of Go that go.mod wants.
+func TestReadme_GoVersion(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(mod)[1]
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/quickstart.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`Go (1\.\d+[.\d]*\d) or newer`).FindAllSubmatch(text, -1)
+		if len(found) != 1 || string(found[0][1]) != string(want) {
+			t.Errorf("%s says %q, want \"Go %s or newer\" once", page, found, want)
 		}
 	}
 }
