@@ -1,7 +1,9 @@
 // Package ruler lets a language model judge the trajectories of a group against each other, in place of a hand-made
 // reward or beside it: RULER, relative universal LLM-elicited rewards (OpenPipe, 2025).
 //
-//	judge := art.NewModel("gpt-5.4", nil)                  // registered with backend/openai, or any other backend
+//	backend, err := openai.Open(ctx, nil) // or any other backend; the key is OPENAI_API_KEY
+//	judge := art.NewModel("gpt-5.4", nil) // what the API calls the model
+//	err = judge.Register(ctx, backend)
 //	groups, err := art.GatherGroups(ctx, scenarios, play, &art.GatherOptions{After: ruler.New(judge, nil).After})
 //
 // Each trajectory gets a score from 0 to 1 and an explanation. Advantages only need differences within a group, and

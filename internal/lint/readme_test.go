@@ -31,9 +31,11 @@ func TestReadme(t *testing.T) {
 		}
 		command := exec.CommandContext(t.Context(), filepath.Join(bin, p.name))
 		command.Dir = root
-		got, err := command.CombinedOutput()
+		var log strings.Builder // warnings go there
+		command.Stderr = &log
+		got, err := command.Output()
 		if err != nil || trimLines(string(got)) != want {
-			t.Errorf("%s: %v, prints\n%s\nwant\n%s", p.name, err, got, want)
+			t.Errorf("%s: %v, prints\n%s\nwant\n%s\nlogs\n%s", p.name, err, got, want, &log)
 		}
 	}
 }
@@ -57,30 +59,20 @@ func TestReadme_GoVersion(t *testing.T) {
 	}
 }
 
-// program is a whole program of a page.
+// program is a whole program of a page, by the name of its folder, or a file of one, by its path.
 type program struct{ name, text string }
 
 // documentedPrograms returns the whole programs of README.md and docs.
 func documentedPrograms(t *testing.T) []program {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme := filepath.Join(root, "README.md")
 	var found []program
-	for _, page := range append(pages, readme) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts := programs(string(text))
-		if len(texts) == 0 && page == readme {
+	for _, page := range documentedPages(t) {
+		texts := programs(page.text)
+		if len(texts) == 0 && page.name == "README" {
 			t.Fatal("README.md has no Go block with a whole program (package main); a newcomer needs one")
 		}
 		for _, text := range texts {
-			name := fmt.Sprintf("%s-%d", strings.TrimSuffix(filepath.Base(page), ".md"), len(found))
-			found = append(found, program{name, text})
+			found = append(found, program{fmt.Sprintf("%s-%d", page.name, len(found)), text})
 		}
 	}
 	return found
@@ -107,7 +99,11 @@ func outside(t *testing.T, found []program) (dir string) {
 	text += fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", module, checkout)
 	files := map[string]string{"go.mod": text, "go.sum": string(sum)}
 	for _, p := range found {
-		files[filepath.Join(p.name, "main.go")] = p.text
+		path := p.name
+		if filepath.Ext(path) != ".go" {
+			path = filepath.Join(path, "main.go")
+		}
+		files[path] = p.text
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, name)

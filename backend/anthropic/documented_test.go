@@ -1,0 +1,64 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/anthropic"
+)
+
+// service is the API in place of the network.
+type service struct{ asked []string }
+
+// RoundTrip implements [http.RoundTripper].
+func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body struct{ Model string }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	s.asked = append(s.asked, r.URL.Host+" "+body.Model)
+	w := httptest.NewRecorder()
+	said("end_turn", hi)(w, r)
+	response := w.Result()
+	response.Request = r
+	return response, nil
+}
+
+// TestDocumented runs the code of the package comment, and compares the model that the API is asked for. It leaves no
+// files.
+func TestDocumented(t *testing.T) {
+	s := &service{}
+	network := http.DefaultTransport
+	http.DefaultTransport = s
+	defer func() { http.DefaultTransport = network }()
+	t.Chdir(t.TempDir())
+	t.Setenv("ANTHROPIC_BASE_URL", "")
+	t.Setenv("ANTHROPIC_API_KEY", key)
+	ctx := t.Context()
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	backend, err := anthropic.Open(ctx, &anthropic.Options{MaxSpend: 5})
+	check(err)
+	model := art.NewModel("judge", &art.ModelOptions{Base: "claude-sonnet-4-5", Frozen: true})
+	err = model.Register(ctx, backend)
+	check(err)
+	reply, err := model.Chat(ctx, art.NewTrajectory(art.User("Hello?")), nil)
+	if err != nil || reply.Content != "Hi." {
+		t.Errorf("reply %+v, error %v", reply, err)
+	}
+	if want := []string{"api.anthropic.com claude-sonnet-4-5"}; !slices.Equal(s.asked, want) {
+		t.Errorf("asked for %q, want %q", s.asked, want)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("the code left %v, error %v", left, err)
+	}
+}
