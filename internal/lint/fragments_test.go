@@ -73,8 +73,8 @@ func TestFragments(t *testing.T) {
 	goTool(t, outside(t, found), "vet", "./...")
 }
 
-// TestHostedCode checks that code that names a model behind an API, in a page or a doc comment, is that of a test, which
-// runs it: those in backend answer as the API does, and refuse a model that it does not have.
+// TestHostedCode checks that code that names a model behind an API, in a page or a doc comment, is that of a test,
+// which runs it: those in backend answer as the API does, and refuse a model that it does not have.
 func TestHostedCode(t *testing.T) {
 	files, err := allFiles(root)
 	if err != nil {
