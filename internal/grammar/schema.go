@@ -3,10 +3,11 @@ package grammar
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goart-dev/art/internal/jsonpointer"
 )
 
 // typeSet is a set of JSON types. A number is an integer or a fraction, so that "integer" is a part of "number".
@@ -216,26 +217,22 @@ func (r *schemaReader) list(raw json.RawMessage, path string) ([]*schemaNode, er
 	return nodes, nil
 }
 
-// reference resolves a $ref within the document (RFC 6901).
+// reference resolves a $ref within the document.
 func (r *schemaReader) reference(raw json.RawMessage, path string) (*schemaNode, error) {
 	var ref string
 	if err := json.Unmarshal(raw, &ref); err != nil {
 		return nil, schemaError(path, "must be a string")
 	}
-	pointer, local := strings.CutPrefix(ref, "#")
-	pointer, err := url.PathUnescape(pointer)
-	if !local || err != nil || pointer != "" && pointer[0] != '/' {
-		return nil, schemaError(path, "%q: only references like #/$defs/name are supported", ref)
+	names, err := jsonpointer.Parse(ref)
+	if err != nil {
+		return nil, schemaError(path, "%v", err)
 	}
 	target, at := r.root, ""
-	if pointer != "" {
-		for _, part := range strings.Split(pointer[1:], "/") {
-			part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-			if target = child(target, part); target == nil {
-				return nil, schemaError(path, "%q does not exist", ref)
-			}
-			at += "/" + escapePointer(part)
+	for _, name := range names {
+		if target = child(target, name); target == nil {
+			return nil, schemaError(path, "%q does not exist", ref)
 		}
+		at += "/" + escapePointer(name)
 	}
 	return r.node(at, target)
 }

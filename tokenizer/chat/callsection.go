@@ -6,6 +6,7 @@ import "bytes"
 type valueSyntax struct {
 	quotes     string // the characters that quote a value, in which a backslash escapes the next one
 	begin, end string // the tags around a value, in formats without quotes; they may be the same
+	last       bool   // a section ends with a value: the end tag of that may be missing
 }
 
 // sectionReader finds the end of a section of calls in a text that grows. It scans each byte once.
@@ -46,6 +47,16 @@ func (s *sectionReader) end(text []byte, final bool) (at int, tag string, ok boo
 		s.at += max(1, len(tag))
 	}
 	return len(text), "", false
+}
+
+// mayEnd reports whether a section that has no end may end at the first tag within a value. Where nothing but the tag
+// tells that the value is over, what the tag stands before must: the end of the reply, or another section.
+func (s *sectionReader) mayEnd(text []byte) bool {
+	if !s.format.values.last || s.tag == "" {
+		return s.tag != ""
+	}
+	after := bytes.TrimLeft(text[s.tagAt+len(s.tag):], " \t\r\n")
+	return s.inside && (len(after) == 0 || bytes.HasPrefix(after, []byte(s.format.open)))
 }
 
 // step scans a byte that begins no tag.

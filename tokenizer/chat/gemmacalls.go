@@ -147,14 +147,12 @@ func (r *gemmaReader) list() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// word reads a number or a constant: the template writes null as Python does.
+// word reads a value without escapes: a number or a constant, which the template writes as Python does. Any other word
+// is a string whose escapes the model forgot.
 func (r *gemmaReader) word() string {
 	word := strings.TrimSpace(withoutTokens(r.until(",]}")))
-	if constant, ok := pythonConstants[word]; ok {
-		return constant
-	}
-	if r.err == nil && !isType(word, "number") {
+	if r.err == nil && (word == "" || strings.ContainsAny(word, "{[<:")) {
 		r.fail("%.40q is not a value", word)
 	}
-	return word
+	return valueOrText(word)
 }

@@ -15,7 +15,8 @@ var glmTags = []string{"<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"}
 //
 //	name<arg_key>key</arg_key><arg_value>value</arg_value>
 //
-// with any number of pairs, and white space between tags. A value is a string unless the tool's schema says otherwise.
+// with any number of pairs, and white space between tags. The tool's schema tells which values are strings: see
+// [argumentSchema.typed]. </arg_value> may be missing.
 func parseGLM(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	var tags [4]string
 	for i, tag := range glmTags {
@@ -42,10 +43,10 @@ func glmName(head string) (name string, err error) {
 }
 
 // glmArguments reads pairs into a JSON object.
-func glmArguments(text string, tags [4]string, types map[string][]string) (string, error) {
+func glmArguments(text string, tags [4]string, schema *argumentSchema) (string, error) {
 	var members objectWriter
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		key, value, rest, err := glmPair(text, tags, types)
+		key, value, rest, err := glmPair(text, tags, schema, &members)
 		if err != nil {
 			return "", err
 		}
@@ -57,23 +58,28 @@ func glmArguments(text string, tags [4]string, types map[string][]string) (strin
 	return members.String(), nil
 }
 
-// glmPair reads the argument that a text begins with: its name, and its value as JSON.
-func glmPair(text string, tags [4]string, types map[string][]string) (key, value, rest string, err error) {
+// glmPair reads the argument that a text begins with, after those of members: its name, and its value as JSON.
+func glmPair(
+	text string, tags [4]string, schema *argumentSchema, members *objectWriter,
+) (key, value, rest string, err error) {
 	key, rest, ok := between(text, tags[0], tags[1])
 	if !ok {
 		return "", "", "", fmt.Errorf("expected <arg_key>key</arg_key>, found %.40q", withoutTokens(text))
 	}
-	plain, rest, ok := between(strings.TrimSpace(rest), tags[2], tags[3])
-	if !ok {
-		return "", "", "", fmt.Errorf("the argument %s has no value between <arg_value> and </arg_value>", key)
-	}
 	if key = strings.TrimSpace(key); key == "" {
 		return "", "", "", errors.New("an argument has no name")
 	}
-	if value, err = typedValue(plain, types[key]); err != nil {
-		return "", "", "", fmt.Errorf("the argument %s: %w", key, err)
+	inner, ok := strings.CutPrefix(strings.TrimSpace(rest), tags[2])
+	if !ok {
+		return "", "", "", fmt.Errorf("the argument %s has no value between <arg_value> and </arg_value>", key)
 	}
-	return key, value, rest, nil
+	given := func(name string) bool { return name == key || members.keys[name] }
+	argument := func(name string) string { return tags[0] + name + tags[1] }
+	plain, rest, forgotten, _ := valueTags{end: tags[3], argument: argument}.cut(inner, schema, given)
+	if plain = withoutTokens(plain); forgotten {
+		plain = strings.TrimSuffix(plain, "\n")
+	}
+	return key, schema.typed(key, plain), rest, nil
 }
 
 // between returns what is between two tags at the beginning of a text, and what follows.

@@ -14,7 +14,7 @@ type glmStream struct {
 	searched int    // how much of it was searched for the tag that is needed next
 	begun    bool
 	stopped  bool
-	types    map[string][]string
+	schema   *argumentSchema
 	members  objectWriter
 }
 
@@ -62,11 +62,11 @@ func (s *glmStream) name(head []byte, found callSink) {
 	}
 	found.begin(name, "")
 	found.grow("{")
-	s.begun, s.types = true, schemaOf(s.tools, name)
+	s.begun, s.schema = true, schemaOf(s.tools, name)
 }
 
 func (s *glmStream) argument(text []byte, found callSink) {
-	key, value, rest, err := glmPair(string(bytes.TrimSpace(text)), s.tags, s.types)
+	key, value, rest, err := glmPair(string(bytes.TrimSpace(text)), s.tags, s.schema, &s.members)
 	separator := ", "
 	if s.members.empty() {
 		separator = ""

@@ -22,7 +22,7 @@ var kimiTags = callTags{kimiBegin, kimiSeparator, kimiEnd, kimiHead, kimiCall}
 func kimiHead(head string) (name, id string) {
 	id = strings.TrimSpace(head)
 	name = strings.TrimPrefix(id, "functions.")
-	if at := strings.LastIndexByte(name, ':'); at >= 0 && isType(name[at+1:], "integer") {
+	if at := strings.LastIndexByte(name, ':'); at >= 0 && isNumber(name[at+1:]) && isDigits(name[at+1:]) {
 		name = name[:at]
 	}
 	return name, id

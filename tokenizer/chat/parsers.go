@@ -74,7 +74,7 @@ var (
 	invokeValues = valueSyntax{begin: miniMaxXML.parameter, end: miniMaxXML.parameterEnd}
 	dsmlValues   = valueSyntax{begin: dsml.parameter, end: dsml.parameterEnd}
 	gemmaValues  = valueSyntax{begin: gemmaEscape, end: gemmaEscape}
-	glmValues    = valueSyntax{begin: "<arg_value>", end: "</arg_value>"}
+	glmValues    = valueSyntax{begin: "<arg_value>", end: "</arg_value>", last: true}
 )
 
 // callFormats are the formats of calls, by parser. Tags are spelled out here.

@@ -204,7 +204,7 @@ func (p *pythonReader) word() string {
 		p.text = p.text[n:]
 		return json
 	}
-	if !isType(word, "number") {
+	if !isNumber(word) {
 		p.fail("%.40q is not a literal", p.text)
 		return ""
 	}

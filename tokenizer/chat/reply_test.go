@@ -339,6 +339,9 @@ func TestReply_Truncated(t *testing.T) {
 			for _, text := range []string{text, withTokens(f, text)} {
 				whole, err := readPieces(t, f, false, text)
 				for n := range len(text) {
+					if close := f.calls.close; f.calls.values.last && strings.HasSuffix(strings.TrimSpace(text[:n]), close) {
+						continue // the value of an argument may end here
+					}
 					part, _ := readPieces(t, f, false, text[:n])
 					if err == "<nil>" && (len(part.ToolCalls) > len(whole.ToolCalls) ||
 						!slices.EqualFunc(part.ToolCalls, whole.ToolCalls[:len(part.ToolCalls)], sameCall)) {
@@ -388,9 +391,10 @@ func TestParse_Malformed(t *testing.T) {
 		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "not ended by </tool_call>"},
 		{Hermes, `<tool_call>f()</tool_call>`, `<tool_call>f()</tool_call>`, "invalid character"},
 		{Hermes, `<tool_call>null</tool_call>`, `<tool_call>null</tool_call>`, "null"},
-		{Qwen3Coder, `<tool_call><function=get_weather><parameter=n>x</parameter></function></tool_call>`, `<tool_call><function=get_weather><parameter=n>x</parameter></function></tool_call>`, `"x" is not of the type integer`},
-		{Qwen3Coder, `<tool_call><function=f><parameter=a></function></tool_call>`, `<tool_call><function=f><parameter=a></function></tool_call>`, "not ended by </parameter>"},
 		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, "is repeated"},
+		{Qwen3Coder, `<tool_call><function=f><parameter=a>1`, `<tool_call><function=f><parameter=a>1`, "not ended by </tool_call>"},
+		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, "not ended by </parameter>"},
+		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "not ended by </tool_call>"},
 		{Llama3JSON, `{"name": "f", "parameters": {}`, `{"name": "f", "parameters": {}`, "unexpected"},
 		{Llama3JSON, `{"name": "f"}`, `{"name": "f"}`, `it has no "parameters"`},
 		{Llama3JSON, `{"answer": 3}`, `{"answer": 3}`, ""},
@@ -406,16 +410,12 @@ func TestParse_Malformed(t *testing.T) {
 		{GLM, "<tool_call></tool_call>", "<tool_call></tool_call>", "expected a name"},
 		{GLM, "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "expected a name"},
 		{GLM, "<tool_call>f<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_key>a</arg_key></tool_call>", "has no value"},
-		{GLM, "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "<tool_call>get_weather<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "is not of the type integer"},
 		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no <|tool_call_argument_begin|>"},
 		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no name"},
 		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "not ended by <|tool_calls_section_end|>"},
-		{MiniMaxM2, `<minimax:tool_call><invoke name="get_weather"><parameter name="n">x</parameter></invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="get_weather"><parameter name="n">x</parameter></invoke></minimax:tool_call>`, `the parameter n: "x" is not of the type integer`},
 		{MiniMaxM2, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `expected <parameter name="key">`},
 		{MiniMaxM2, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, "it does not end with </invoke>"},
-		{DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a">1</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `the parameter a: it has neither string="true"`},
-		{DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">x</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">x</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, `the parameter a: "x" is not JSON`},
-		{FunctionGemma, `<start_function_call>call:f{a:b}<end_function_call>`, `<start_function_call>call:f{a:b}<end_function_call>`, `"b" is not a value`},
+		{FunctionGemma, `<start_function_call>call:f{a:b{}<end_function_call>`, `<start_function_call>call:f{a:b{}<end_function_call>`, `"b{" is not a value`},
 		{FunctionGemma, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, "not ended by <escape>"},
 		{FunctionGemma, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, "the argument a: it is repeated"},
 		{FunctionGemma, `<start_function_call>f{}<end_function_call>`, `<start_function_call>f{}<end_function_call>`, `expected "call:"`},

@@ -64,7 +64,7 @@ func (p *replyParser) stepCalls(final bool) bool {
 		return false
 	}
 	calls, err := p.read(end, tag)
-	if p.section.tag != "" && err != nil { // it was no value after all, and the first tag in it counts
+	if err != nil && p.section.mayEnd(p.pending) { // it was no value after all, and the first tag in it counts
 		end, tag = p.section.tagAt, p.section.tag
 		calls, err = p.read(end, tag)
 	}

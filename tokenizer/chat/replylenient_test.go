@@ -55,6 +55,8 @@ func TestParse_Lenient(t *testing.T) {
 		{"end tag in a value", DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="true"></｜DSML｜function_calls></｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, "", []art.ToolCall{call(0, "f", `{"a": "</｜DSML｜function_calls>"}`)}},
 		{"end tag in a string", FunctionGemma, `<start_function_call>call:f{a:<escape><end_function_call>"<escape>}<end_function_call>`, "", []art.ToolCall{call(0, "f", `{"a": "<end_function_call>\""}`)}},
 		{"white space", FunctionGemma, "<start_function_call>call:f { a : [ 1 , None ] }<end_function_call>", "", []art.ToolCall{call(0, "f", `{"a": [1, null]}`)}},
+		{"words without escapes", FunctionGemma, "<start_function_call>call:f{a:2026-01-15,b:[x y,\"z\"]}<end_function_call>", "", []art.ToolCall{call(0, "f", `{"a": "2026-01-15", "b": ["x y", "z"]}`)}},
+		{"neither string nor JSON", DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="a" string="false">2026-01-15</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, "", []art.ToolCall{call(0, "f", `{"a": "2026-01-15"}`)}},
 		{"a call without end before another", FunctionGemma, `<start_function_call>call:f{}<start_function_call>call:g{}<end_function_call>`, "", []art.ToolCall{f, g}},
 		{"JSON", LFM2, `<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`, "", []art.ToolCall{f}},
 		{"no end tag", Cohere, `<|START_ACTION|>[{"tool_name": "f", "parameters": {}}]`, "", []art.ToolCall{f}},

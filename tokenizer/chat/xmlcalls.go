@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -23,8 +21,8 @@ type xmlSyntax struct {
 	named                     string // what follows a name
 	functionEnd, parameterEnd string
 	lines                     bool // a line break at each end of a value is not part of it
-	// typed says that an attribute of a parameter tells whether its value is a string or JSON. Otherwise the tool's schema
-	// does; a value is a string if that says nothing.
+	// typed says that an attribute of a parameter tells whether its value is a string or JSON. Where it is missing, and in
+	// the other formats, the tool's schema does: see [argumentSchema.typed].
 	typed  bool
 	marker string // the part of each tag that may be a token; "" if there is none
 }
@@ -79,7 +77,7 @@ func (s xmlSyntax) withMarker(marker string) xmlSyntax {
 }
 
 // arguments reads the parameters of a function into a JSON object, up to its end.
-func (s xmlSyntax) arguments(body string, types map[string][]string) (arguments, rest string, err error) {
+func (s xmlSyntax) arguments(body string, schema *argumentSchema) (arguments, rest string, err error) {
 	var members objectWriter
 	for {
 		body = strings.TrimLeft(body, " \t\r\n")
@@ -90,7 +88,7 @@ func (s xmlSyntax) arguments(body string, types map[string][]string) (arguments,
 			return "", "", fmt.Errorf("it does not end with %s", withoutTokens(s.functionEnd))
 		}
 		var key, value string
-		if key, value, body, err = s.nextParameter(body, types); err != nil {
+		if key, value, body, err = s.nextParameter(body, schema, &members); err != nil {
 			return "", "", err
 		}
 		if err := members.add(key, value); err != nil {
@@ -99,42 +97,46 @@ func (s xmlSyntax) arguments(body string, types map[string][]string) (arguments,
 	}
 }
 
-// nextParameter reads the parameter that a text begins with: its name, and its value as JSON.
-func (s xmlSyntax) nextParameter(body string, types map[string][]string) (key, value, rest string, err error) {
+// nextParameter reads the parameter that a text begins with, after those of members: its name, and its value as JSON.
+func (s xmlSyntax) nextParameter(
+	body string, schema *argumentSchema, members *objectWriter,
+) (key, value, rest string, err error) {
 	inner, ok := strings.CutPrefix(body, s.parameter)
 	key, inner, ended := strings.Cut(inner, s.named)
 	if !ok || !ended || key == "" {
 		wanted := withoutTokens(s.parameter) + "key" + s.named
 		return "", "", "", fmt.Errorf("expected %s, found %.40q", wanted, withoutTokens(body))
 	}
-	key = withoutTokens(key)
-	value, rest, ok = strings.Cut(inner, s.parameterEnd)
+	key, isString := withoutTokens(key), ""
+	if s.typed {
+		key, isString, _ = strings.Cut(key, stringAttribute)
+	}
+	given := func(name string) bool { return name == key || members.keys[name] }
+	value, rest, forgotten, ok := s.valueTags().cut(inner, schema, given)
 	if !ok {
 		return "", "", "", fmt.Errorf("the parameter %s is not ended by %s", key, withoutTokens(s.parameterEnd))
 	}
-	if key, value, err = s.argument(key, withoutTokens(value), types); err != nil {
-		return "", "", "", fmt.Errorf("the parameter %s: %w", key, err)
+	if value = withoutTokens(value); s.lines {
+		value = strings.TrimPrefix(value, "\n")
 	}
-	return key, value, rest, nil
+	if s.lines || forgotten {
+		value = strings.TrimSuffix(value, "\n")
+	}
+	switch isString {
+	case "true":
+		return key, quote(value), rest, nil
+	case "false":
+		return key, valueOrText(value), rest, nil
+	}
+	return key, schema.typed(key, value), rest, nil
 }
 
-// argument returns a parameter's name, and its value as JSON.
-func (s xmlSyntax) argument(key, value string, types map[string][]string) (name, written string, err error) {
-	if !s.typed {
-		if s.lines {
-			value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
+func (s xmlSyntax) valueTags() valueTags {
+	argument := func(name string) string {
+		if s.typed {
+			return s.parameter + name + stringAttribute
 		}
-		written, err = typedValue(value, types[key])
-		return key, written, err
+		return s.parameter + name + s.named
 	}
-	key, isString, _ := strings.Cut(key, stringAttribute)
-	switch {
-	case isString == "true":
-		return key, quote(value), nil
-	case isString != "false":
-		return key, "", errors.New(`it has neither string="true" nor string="false"`)
-	case !json.Valid([]byte(value)):
-		return key, "", fmt.Errorf("%.40q is not JSON", value)
-	}
-	return key, strings.TrimSpace(value), nil
+	return valueTags{end: s.parameterEnd, argument: argument, call: s.functionEnd, next: s.function}
 }

@@ -14,7 +14,7 @@ type xmlStream struct {
 	searched int    // how much of it has no end of a parameter
 	stopped  bool
 	inside   bool // a function
-	types    map[string][]string
+	schema   *argumentSchema
 	members  objectWriter
 }
 
@@ -63,7 +63,7 @@ func (s *xmlStream) function(found callSink) bool {
 	found.begin(string(head), "")
 	found.grow("{")
 	s.text, s.inside, s.members = rest, true, objectWriter{}
-	s.types = schemaOf(s.tools, string(head))
+	s.schema = schemaOf(s.tools, string(head))
 	return true
 }
 
@@ -77,7 +77,7 @@ func (s *xmlStream) parameter(found callSink) bool {
 		return false
 	}
 	at += from + len(end)
-	key, value, rest, err := s.syntax.nextParameter(string(s.text[:at]), s.types)
+	key, value, rest, err := s.syntax.nextParameter(string(s.text[:at]), s.schema, &s.members)
 	separator := ", "
 	if s.members.empty() {
 		separator = ""
