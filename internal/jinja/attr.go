@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -112,6 +113,9 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	if ns, isNamespace := v.(*namespace); isNamespace {
 		return ns.attrs.Get(name)
 	}
+	if l, ok := v.(*list); ok && l.own && (name == "append" || name == "pop") {
+		return l.change(name), true
+	}
 	if special(name) || changing[name] && changes(v, name) {
 		return &undefined{
 			hint:   "access to attribute " + reprString(name) + " of '" + typeName(v) + "' object is unsafe.",
@@ -170,6 +174,34 @@ func changes(v any, name string) bool {
 		return name == "clear" || name == "pop" || name == "popitem" || name == "setdefault" || name == "update"
 	}
 	return false
+}
+
+// change is the methods append and pop of a list that the rendering has made. The sandbox of transformers refuses them
+// there too, but the released template of Kimi K2 needs them for a queue of ids, which others render. Only values that
+// hold no others are appended, so that no list contains itself.
+func (l *list) change(name string) any {
+	return newFunctionValue(name, func(r *run, a arg) any {
+		a.noNamed(name)
+		r.charge(16 + 16*len(l.items))
+		if name == "append" {
+			switch value := a.bind(name, positional("object"))[0].(type) {
+			case string, markup, int, bool, nil:
+				l.items = append(slices.Clip(l.items), value)
+				return nil
+			}
+			raise(securityError, "a value of a list cannot be appended unless it is a text or a number")
+		}
+		at, ok := a.bind(name, optionalPositional("index", -1))[0].(int)
+		if at < 0 {
+			at += len(l.items)
+		}
+		if !ok || at < 0 || at >= len(l.items) {
+			raise(indexError, "pop index out of range")
+		}
+		value := l.items[at]
+		l.items = slices.Delete(slices.Clone(l.items), at, at+1)
+		return value
+	})
 }
 
 func (r *run) sequenceMethod(v any, name string) (any, bool) {
@@ -377,7 +409,7 @@ func (r *run) slice(v any, s slice) any {
 	if _, ok := v.(*tuple); ok {
 		return &tuple{items: out}
 	}
-	return &list{out}
+	return &list{items: out}
 }
 
 func (r *run) sliceText(t string, s slice) string {

@@ -22,7 +22,7 @@ func (c *compiler) expr(n node, f *frame) expr {
 		return func(r *run, e *env) any { return &tuple{items: r.evaluate(items, e)} }
 	case *listNode:
 		items := c.exprs(n.items, f)
-		return func(r *run, e *env) any { return &list{r.evaluate(items, e)} }
+		return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), own: true} }
 	case *dictNode:
 		return c.dict(n, f)
 	case *unaryNode:

@@ -189,7 +189,7 @@ func MapTexts(v any, f func(s string) string) any {
 	case string:
 		return f(v)
 	case *list:
-		out := &list{make([]any, len(v.items))}
+		out := &list{items: make([]any, len(v.items))}
 		for i, item := range v.items {
 			out.items[i] = MapTexts(item, f)
 		}

@@ -158,12 +158,12 @@ func (r *run) reverseFilter(v any, a arg) any {
 	}
 	items := slices.Clone(r.items(v))
 	slices.Reverse(items)
-	return &list{items}
+	return &list{items: items}
 }
 
 func (r *run) listFilter(v any, a arg) any {
 	a.bind("list")
-	return &list{r.items(v)}
+	return &list{items: r.items(v)}
 }
 
 func (r *run) itemsFilter(v any, a arg) any {
@@ -310,7 +310,7 @@ func (r *run) sortFilter(v any, a arg) any {
 	for _, at := range attributes {
 		getters = append(getters, r.getter(at, fold, nil))
 	}
-	return &list{r.sorted(r.items(v), func(item any) any {
+	return &list{items: r.sorted(r.items(v), func(item any) any {
 		key := newList()
 		for _, g := range getters {
 			key.items = append(key.items, g(item))
@@ -332,7 +332,7 @@ func (r *run) dictsortFilter(v any, a arg) any {
 		}
 		raise("AttributeError", "'%s' object has no attribute 'items'", typeName(v))
 	}
-	return &list{r.sorted(d.pairs(), func(item any) any {
+	return &list{items: r.sorted(d.pairs(), func(item any) any {
 		key := item.(*tuple).items[boolInt(by == "value")]
 		if !truth(args[0]) {
 			key = foldCase(key)
@@ -495,7 +495,7 @@ func (r *run) slices(items []any, count, fill any) []any {
 		if fill != nil && i >= len(items)%n {
 			part = append(part, fill)
 		}
-		out, at = append(out, &list{part}), end
+		out, at = append(out, &list{items: part}), end
 	}
 	return out
 }

@@ -94,7 +94,7 @@ func (r *run) urlencodeFilter(v any, a arg) any {
 		return r.urlQuote(s, "/")
 	}
 	if d, ok := v.(*Dict); ok {
-		v = &list{d.pairs()}
+		v = &list{items: d.pairs()}
 	}
 	var parts []string
 	for _, item := range r.items(v) {

@@ -1,6 +1,6 @@
 // Package jinja renders chat templates. It is Jinja2 3.1 as Hugging Face's transformers configures it: an immutable
 // sandbox, trim_blocks and lstrip_blocks, break and continue, {% generation %}, and the functions raise_exception and
-// strftime_now. Autoescape is off.
+// strftime_now. Autoescape is off. Lists that a template writes have append and pop, which the sandbox refuses.
 //
 // Values are Python's: printing, comparing, slicing, formatting and the methods of strings, lists and dicts give the
 // same results as in Python. An exception of Python is an [*Error], with the line of the template. Statements that need
@@ -126,6 +126,7 @@ const (
 	argumentError  = "FilterArgumentError"
 	typeError      = "TypeError"
 	valueError     = "ValueError"
+	indexError     = "IndexError"
 	overflowError  = "OverflowError"
 	limitError     = "LimitError"
 )

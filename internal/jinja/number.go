@@ -154,7 +154,7 @@ func (r *run) add(a, b any) any {
 	switch a := a.(type) {
 	case *list:
 		if b, ok := b.(*list); ok {
-			return &list{r.concat(a.items, b.items)}
+			return &list{items: r.concat(a.items, b.items)}
 		}
 		raise(typeError, `can only concatenate list (not "%s") to list`, typeName(b))
 	case *tuple:
@@ -219,7 +219,7 @@ func (r *run) repeat(a, n any) (any, bool) {
 	if _, ok := a.(*tuple); ok {
 		return &tuple{items: out}, true
 	}
-	return &list{out}, true
+	return &list{items: out}, true
 }
 
 // likeText returns s as markup if v is.

@@ -163,7 +163,7 @@ func (r *run) texts(parts []string) any {
 		out[i] = p
 	}
 	r.charge(16 * len(parts))
-	return &list{out}
+	return &list{items: out}
 }
 
 func splitArgs(r *run, name string, a arg) (sep any, limit int) {

@@ -17,8 +17,11 @@ import (
 // or has one of the types below, which are internal to the interpreter.
 type (
 	markup string
-	list   struct{ items []any }
-	tuple  struct {
+	list   struct {
+		items []any
+		own   bool // it was written as a list in the template, and nothing outside the rendering has it
+	}
+	tuple struct {
 		items []any
 		group bool // made by groupby: its items are also called grouper and list
 	}
@@ -63,7 +66,7 @@ type (
 // iterator returns the next item, and false at the end.
 type iterator func() (any, bool)
 
-func newList(items ...any) *list { return &list{items} }
+func newList(items ...any) *list { return &list{items: items} }
 
 func newTuple(items ...any) *tuple { return &tuple{items: items} }
 

@@ -47,8 +47,10 @@ type Template struct {
 	special  *controlTokens // those of control that are special tokens
 	toolText toolText       // writes what the template omits
 	support  func() toolSupport
-	namedIDs bool // calls have ids as Kimi K2 writes them
-	unparsed bool // the template writes calls that no parser reads
+	forms    *formFinder
+	tryForm  func(replyShape) replyForm // in place of forms, while one is tried; else nil
+	namedIDs bool                       // calls have ids as Kimi K2 writes them
+	unparsed bool                       // the template writes calls that no parser reads
 
 	ctx context.Context // of the one call of [Template.PromptContext] that this copy is for; else nil
 }
@@ -148,6 +150,7 @@ func (v *vocabulary) newTemplate(name, plain, tools string) (*Template, error) {
 	}
 	t.stops = t.findStops()
 	t.findParser(parser, plain+tools)
+	t.probeAgain()
 	return t, nil
 }
 

@@ -131,7 +131,7 @@ func (c *controlTokens) markAll(conv *conversation) (*conversation, rune, error)
 
 // mapTexts returns a conversation in which f has changed every text except roles and keys.
 func (c *conversation) mapTexts(f func(s string) string) *conversation {
-	out := &conversation{template: c.template, tools: jinja.MapTexts(c.tools, f)}
+	out := &conversation{template: c.template, sampled: c.sampled, tools: jinja.MapTexts(c.tools, f)}
 	for _, m := range c.messages {
 		role, _ := m.Get("role")
 		changed := jinja.MapTexts(m, f).(*jinja.Dict)

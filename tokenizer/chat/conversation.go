@@ -12,12 +12,13 @@ import (
 type conversation struct {
 	template *jinja.Template
 	messages []*jinja.Dict
+	sampled  []bool // which messages have a Sample
 	tools    any
 }
 
 // prefix returns the first n messages.
 func (c *conversation) prefix(n int) *conversation {
-	return &conversation{c.template, c.messages[:n], c.tools}
+	return &conversation{c.template, c.messages[:n], c.sampled[:n], c.tools}
 }
 
 func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conversation, error) {
@@ -30,7 +31,7 @@ func (t *Template) conversation(messages []art.Message, tools []art.Tool) (*conv
 		if err != nil {
 			return nil, fmt.Errorf("chat: message %d: %w", i, err)
 		}
-		c.messages = append(c.messages, m)
+		c.messages, c.sampled = append(c.messages, m), append(c.sampled, messages[i].Sample != nil)
 	}
 	if t.namedIDs {
 		nameIDs(c.messages)

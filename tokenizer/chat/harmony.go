@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/jinja"
 )
 
 // The tags of OpenAI's Harmony format. A reply is a list of messages such as
@@ -118,6 +119,23 @@ func (p *replyParser) say(text string) {
 		}
 		p.text(text)
 	}
+}
+
+// withPreamble returns a message that has a call, with its text behind its reasoning, in the words of the format: what
+// the model says before a call is a message of its own in the channel commentary. The template of gpt-oss takes no text
+// beside reasoning there, and writes one alone as if it were reasoning.
+func withPreamble(m *jinja.Dict) (*jinja.Dict, error) {
+	text, err := contentOf(m)
+	if err != nil {
+		return nil, err
+	}
+	reasoning, _ := field(m, "thinking").(string)
+	reasoning += harmonyEnd + harmonyStart + "assistant" + harmonyChannel + "commentary" + harmonyMessage + text
+	m = m.Clone()
+	m.Set("thinking", reasoning)
+	m.Set("reasoning_content", reasoning)
+	m.Set("content", "")
+	return m, nil
 }
 
 // sayCall parses the arguments of a call.

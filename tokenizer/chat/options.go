@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goart-dev/art/internal/jinja"
 )
@@ -29,6 +28,7 @@ var reserved = []string{"messages", "tools", "add_generation_prompt"}
 // With returns the same template with other options.
 func (t *Template) With(o Options) (*Template, error) {
 	m := *t
+	m.forms = nil
 	if len(o.Args) > 0 {
 		if err := m.setArgs(o.Args); err != nil {
 			return nil, err
@@ -48,6 +48,7 @@ func (t *Template) With(o Options) (*Template, error) {
 			return nil, err
 		}
 	}
+	m.probeAgain()
 	return &m, nil
 }
 
@@ -64,7 +65,6 @@ func (t *Template) setArgs(raw json.RawMessage) error {
 		}
 	}
 	t.args = t.args.With(args)
-	t.support = sync.OnceValue(t.findSupport)
 	return nil
 }
 
@@ -81,6 +81,5 @@ func (t *Template) setToolFormat(name string) error {
 	t.setParser(name, strings.Join(t.literals(), "\n"))
 	t.toolText = toolText{writeCalls: callWriters[name], format: name}
 	t.toolText.system = t.takesSystem()
-	t.support = sync.OnceValue(t.findSupport)
 	return nil
 }

@@ -23,6 +23,29 @@ func probeConversation() []art.Message {
 	}
 }
 
+// probeReply is a question, a reply of a shape, the results of its calls with an answer, and another question.
+func probeReply(shape replyShape) []art.Message {
+	reply := art.Message{Role: art.RoleAssistant}
+	if shape.content {
+		reply.Content = "a"
+	}
+	if shape.reasoning {
+		reply.Reasoning = "a"
+	}
+	conversation := []art.Message{art.User("a"), {}}
+	for i, name := range []string{probe, probeSecond}[:shape.calls] {
+		id := []string{"k00000001", "k00000002"}[i]
+		reply.ToolCalls = append(reply.ToolCalls, art.ToolCall{ID: id, Name: name, Arguments: "{}"})
+		result := art.ToolResult(id, "a")
+		result.Name = name
+		conversation = append(conversation, result)
+	}
+	if conversation[1] = reply; shape.calls > 0 {
+		conversation = append(conversation, art.Assistant("a"))
+	}
+	return append(conversation, art.User("a"))
+}
+
 // probeTools is a tool that the probes do not call.
 func probeTools() []art.Tool {
 	return []art.Tool{{Name: probeTool, Description: "a", Parameters: []byte(`{"type": "object", "properties": {}}`)}}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goart-dev/art"
 )
@@ -37,7 +36,7 @@ func contains(said []art.Message, reply art.Message) bool {
 // template that writes no calls, the detected one is used as it is.
 func (t *Template) findParser(detected, source string) {
 	t.setParser(detected, source)
-	t.support = sync.OnceValue(t.findSupport)
+	t.probeAgain()
 	call := probeConversation()[1]
 	if !t.support().calls {
 		t.writeCalls(detected)
@@ -59,7 +58,7 @@ func (t *Template) findParser(detected, source string) {
 func (t *Template) writeCalls(parser string) {
 	if t.toolText.writeCalls = callWriters[parser]; t.toolText.writeCalls != nil {
 		t.dialect.textArguments = true
-		t.support = sync.OnceValue(t.findSupport)
+		t.probeAgain()
 	}
 }
 

@@ -51,7 +51,10 @@ func (t *Template) text(c *conversation, ending Ending) (string, error) {
 	if ending == ContinueFinal {
 		return t.continued(c)
 	}
-	c, err := t.toolText.write(c)
+	c, err := t.inForms(c)
+	if err == nil {
+		c, err = t.toolText.write(c)
+	}
 	if err != nil {
 		return "", err
 	}

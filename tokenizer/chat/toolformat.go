@@ -43,13 +43,18 @@ type toolExample struct{ how, call string }
 var toolsSource string
 
 // toolsTemplate writes what a system message says about tools.
-var toolsTemplate = func() *jinja.Template {
-	t, err := jinja.Parse(toolsSource)
+var toolsTemplate = mustParse(toolsSource)
+
+// argumentsTemplate writes arguments.
+var argumentsTemplate = mustParse("{{ arguments|tojson }}")
+
+func mustParse(source string) *jinja.Template {
+	t, err := jinja.Parse(source)
 	if err != nil {
-		panic("chat: " + err.Error()) // it is embedded
+		panic("chat: " + err.Error()) // it is ours
 	}
 	return t
-}()
+}
 
 // toolText writes what a template omits into the messages: calls into the content of the message that has them, and, if
 // there is a format, also tools into the system message and results into messages of the user.
@@ -120,12 +125,14 @@ func textMessage(role art.Role, text string) *jinja.Dict {
 }
 
 // withCalls returns a message with its calls in its content.
-func (w *toolText) withCalls(m *jinja.Dict, items []any) (*jinja.Dict, error) {
+func (w *toolText) withCalls(m *jinja.Dict, items []any) (_ *jinja.Dict, err error) {
 	calls := make([]art.ToolCall, len(items))
 	for i, item := range items {
 		function := field(item, "function")
 		calls[i].Name, _ = field(function, "name").(string)
-		calls[i].Arguments, _ = field(function, "arguments").(string)
+		if calls[i].Arguments, err = textOf(field(function, "arguments")); err != nil {
+			return nil, err
+		}
 	}
 	content, err := contentOf(m)
 	if err != nil {
@@ -145,6 +152,20 @@ func (w *toolText) withCalls(m *jinja.Dict, items []any) (*jinja.Dict, error) {
 		}
 	}
 	return out, nil
+}
+
+// textOf returns arguments as the text of an object, whichever they are.
+func textOf(arguments any) (string, error) {
+	if text, ok := arguments.(string); ok {
+		return text, nil
+	}
+	variables := jinja.NewDict()
+	variables.Set("arguments", arguments)
+	out, err := argumentsTemplate.Render(variables, jinja.Options{})
+	if err != nil {
+		return "", err
+	}
+	return out.Text, nil
 }
 
 // field returns a member of a dict; nil if there is none.

@@ -89,13 +89,19 @@ func TestParse_ReleasedTwoSteps(t *testing.T) {
 	}
 }
 
-// TestText_SecondCallLeftOut: a template that writes only the first call of a message would silently lose the second.
+// TestText_SecondCallLeftOut: a template that writes only the first call of a message gets a message for each. One that
+// omits the second there too would silently lose it.
 func TestText_SecondCallLeftOut(t *testing.T) {
 	template := withTemplate(t, "channels", harmonyTags...)
 	messages := twoSteps()[:2]
 	template.mustText(t, messages, nil, Whole)
 	messages[1].ToolCalls = append(messages[1].ToolCalls, messages[1].ToolCalls[0])
-	if _, err := template.Text(messages, nil, Whole); !errors.Is(err, ErrToolsLeftOut) {
+	if text := template.mustText(t, messages, nil, Whole); strings.Count(text, "functions.get_weather") != 2 {
+		t.Errorf("%q", text)
+	}
+	const first = "{% set ns = namespace(done=false) %}{% for m in messages %}{{ m.role }}" +
+		"{% if m.tool_calls and not ns.done %}{{ m.tool_calls[0].function|tojson }}{% set ns.done = true %}{% endif %}{% endfor %}"
+	if _, err := withSource(t, first).Text(messages, nil, Whole); !errors.Is(err, ErrToolsLeftOut) {
 		t.Errorf("error %v", err)
 	}
 }
