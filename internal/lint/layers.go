@@ -43,11 +43,7 @@ var layers = map[string]layer{
 		mods: []string{"github.com/google/jsonschema-go"}, light: true},
 	"tokenizer": {own: []string{"internal/onig"},
 		mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
-<<<<<<< HEAD
-	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/callid", "internal/jinja"}, light: true},
-=======
-	"tokenizer/chat": {own: []string{"", "tokenizer", "internal/jinja", "internal/jsonpointer"}, light: true},
->>>>>>> 440bd741 (Replies: arguments in tags have the types of the schema, wherever it says them)
+	"tokenizer/chat": {own: []string{"", "internal/callid", "internal/jinja", "internal/jsonpointer", "tokenizer"}, light: true},
 	"grpo": {own: []string{"grpo/credit", "internal/graphx"},
 		mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"grpo/credit": {},
@@ -143,14 +139,10 @@ var layers = map[string]layer{
 	"internal/float16":          {light: true},
 	"internal/client":           {own: []string{""}, light: true},
 	"internal/gguf":             {own: []string{"internal/float16", "internal/mapped"}},
-<<<<<<< HEAD
 	"internal/callid":           {own: []string{""}, light: true},
-	"internal/grammar":          {},
-	"internal/quantity":         {light: true},
-=======
 	"internal/grammar":          {own: []string{"internal/jsonpointer"}},
+	"internal/quantity":         {light: true},
 	"internal/jsonpointer":      {light: true},
->>>>>>> 440bd741 (Replies: arguments in tags have the types of the schema, wherever it says them)
 	"internal/gguftest":         {own: []string{"internal/safetensors"}},
 	"internal/hubtest":          {light: true},
 	"internal/graphx":           {own: []string{"internal/machine"}, mods: gomlx},

@@ -215,6 +215,30 @@ func TestSchema_Hostile(t *testing.T) {
 	}
 }
 
+// FuzzArgument: whatever the schema and the text, the value is JSON that keeps the text, or the value that it writes.
+func FuzzArgument(f *testing.F) {
+	for _, c := range argumentSchemas {
+		for _, want := range c.want {
+			f.Add(c.schema, want[0])
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, text string) {
+		text = strings.ToValidUTF8(text, "")
+		parameters := `{"properties": {"v": ` + schema + `}, ` + definitionsOfTests + `}`
+		if len(text) > 300 || len(schema) > 1000 || !json.Valid([]byte(parameters)) {
+			return
+		}
+		got := schemaOf([]art.Tool{{Name: "f", Parameters: json.RawMessage(parameters)}}, "f").typed("v", text)
+		value, ok := decodeNumbers(got)
+		if kept, isText := value.(string); !ok || isText && kept != text {
+			t.Errorf("%q with %s becomes %s", text, schema, got)
+		}
+		if again := valueOrText(text); json.Valid([]byte(text)) && got != quote(text) && !sameJSON(got, again) {
+			t.Errorf("%q with %s becomes %s, not %s", text, schema, got, again)
+		}
+	})
+}
+
 // TestQuote_Valid: every text is written as a JSON string that says the same.
 func TestQuote_Valid(t *testing.T) {
 	rng := seeded(t)

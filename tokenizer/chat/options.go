@@ -28,6 +28,9 @@ var reserved = []string{"messages", "tools", "add_generation_prompt"}
 // With returns the same template with other options.
 func (t *Template) With(o Options) (*Template, error) {
 	m := *t
+	if len(o.Args) == 0 && o.Parser == "" && o.ToolFormat == "" {
+		return &m, nil
+	}
 	m.forms = nil
 	if len(o.Args) > 0 {
 		if err := m.setArgs(o.Args); err != nil {

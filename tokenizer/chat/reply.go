@@ -33,10 +33,11 @@ type Ends struct {
 // Read begins to read the reply to a prompt. The prompt tells whether the template has opened the reasoning for the
 // model; it may be nil. tools are those of the prompt: some formats need their schemas to tell numbers from strings.
 //
-// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream]. It keeps the id that
-// the model wrote, unless that is taken; see [ReplyReader.Answering]. Any other is nine letters and digits that depend
-// on the prompt, the seed and the index of the call: it does not repeat in a conversation, and is the same whenever the
-// reply is read.
+// A call is given once all of it has come, and only if it can be parsed; see [Template.Stream]. Calls in reasoning that
+// never closes are calls if the model ends its turn with them, and part of the reasoning otherwise. A call keeps the id
+// that the model wrote, unless that is taken; see [ReplyReader.Answering]. Any other is nine letters and digits that
+// depend on the prompt, the seed and the index of the call: it does not repeat in a conversation, and is the same
+// whenever the reply is read.
 func (t *Template) Read(prompt []int32, tools []art.Tool) *ReplyReader {
 	return t.read(prompt, tools, false)
 }
@@ -97,8 +98,9 @@ func (r *ReplyReader) Add(id int32) Delta {
 	}
 	t := r.template
 	r.count++
-	if !r.ends.PastTurn && slices.Contains(t.stops, id) || slices.Contains(r.ends.IDs, id) {
-		r.ended = true
+	turn := !r.ends.PastTurn && slices.Contains(t.stops, id)
+	if turn || slices.Contains(r.ends.IDs, id) {
+		r.ended, r.parser.ended = true, turn
 		return r.parser.add(r.stream.Flush())
 	}
 	if tag := t.reply.tagOf[id]; tag != "" {

@@ -251,6 +251,10 @@ var replies = []string{
 	"<start_function_call>call:f{a:<escape><end_function_call>}<escape>,b:{c:[1,-2.5,true,None],<escape>d e<escape>:{}}}<end_function_call><start_function_call>call:g{}<end_function_call>a", "<start_function_call>call:f{a:<escape>b}<end_function_call>c<start_function_call>call:g{}<end_function_call>",
 	"<start_function_call>call:f{a:b}<end_function_call>", "<start_function_call>f{}<end_function_call>", "<start_function_call>call:f{a:1,a:2}<end_function_call>", "<start_function_call>call:f{a:[1,<escape>", "<start_function_call>call:{}<end_function_call>",
 	`<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>`,
+	"<tool_call><function=edit><parameter=path>a.py\n<parameter=old>x</functio></parameter>\n<parameter=line>3.0\n</function></tool_call>", "<tool_call><function=edit><parameter=path>a</function><function=edit></function></tool_call>b",
+	"<minimax:tool_call><invoke name=\"edit\"><parameter name=\"line\">x<parameter name=\"new\">{</invoke>\n<invoke name=\"f\"></invoke></minimax:tool_call>", "<seed:tool_call><function=edit><parameter=path>a<parameter=line>5",
+	"<tool_call>edit<arg_key>line</arg_key><arg_value>null<arg_key>old</arg_key><arg_value>a\n</tool_call>\n<tool_call>edit<arg_key>path</arg_key><arg_value></tool_call>",
+	"<think>hm\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n", "hm <tool_call> or\n<tool_call>f</tool_call><tool_call>edit<arg_key>path</arg_key><arg_value>a</tool_call>", "<think><tool_call><function=f></function></tool_call> a",
 	"日本<tool_call>é", "{\"name\": \"f\", \"parameters\": {\"é\": \"😀\"}}",
 }
 
@@ -265,15 +269,7 @@ func allFormats(t testing.TB) []*replyFormat {
 // readPieces reads a reply in pieces, and checks that the deltas add up to the message.
 func readPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
 	t.Helper()
-	return readDeltas(t, f.start(thinking, []art.Tool{schema}), pieces...)
-}
-
-// streamPieces is readPieces with calls while they grow.
-func streamPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (art.Message, string) {
-	t.Helper()
-	p := f.start(thinking, []art.Tool{schema})
-	p.early = true
-	return readDeltas(t, p, pieces...)
+	return readDeltas(t, f.start(thinking, []art.Tool{schema, edit}), pieces...)
 }
 
 func readDeltas(t *testing.T, p *replyParser, pieces ...string) (art.Message, string) {
@@ -295,17 +291,38 @@ func readDeltas(t *testing.T, p *replyParser, pieces ...string) (art.Message, st
 // grow are those that are given as a whole, unless some are malformed.
 func checkSplits(t *testing.T, f *replyFormat, thinking bool, text string) {
 	t.Helper()
-	want, wantErr := readPieces(t, f, thinking, text)
-	early, earlyErr := streamPieces(t, f, thinking, text)
+	for _, ended := range []bool{false, true}[:1+boolInt(thinking || strings.Contains(text, f.thinkOpen))] {
+		checkSplitsOf(t, f, thinking, ended, text)
+	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// checkSplitsOf is that of a reply after which the model has ended its turn, or has not.
+func checkSplitsOf(t *testing.T, f *replyFormat, thinking, ended bool, text string) {
+	t.Helper()
+	read := func(early bool, pieces ...string) (art.Message, string) {
+		p := f.start(thinking, []art.Tool{schema, edit})
+		p.early, p.ended = early, ended
+		return readDeltas(t, p, pieces...)
+	}
+	want, wantErr := read(false, text)
+	checkKept(t, f, text, &want)
+	early, earlyErr := read(true, text)
 	other := strings.Contains(earlyErr, errOtherCall.Error())
 	if !other && (earlyErr == "<nil>") != (wantErr == "<nil>") || earlyErr == "<nil>" && !reflect.DeepEqual(early, want) {
 		t.Fatalf("%s, %q:\nearly %+v, %s\nwhole %+v, %s", f.name, text, early, earlyErr, want, wantErr)
 	}
 	check := func(pieces ...string) {
-		if got, err := readPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, want) || err != wantErr {
+		if got, err := read(false, pieces...); !reflect.DeepEqual(got, want) || err != wantErr {
 			t.Fatalf("%s, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, want, wantErr)
 		}
-		if got, err := streamPieces(t, f, thinking, pieces...); !reflect.DeepEqual(got, early) || err != earlyErr {
+		if got, err := read(true, pieces...); !reflect.DeepEqual(got, early) || err != earlyErr {
 			t.Fatalf("%s, early, pieces %q:\n got %+v, %s\nwant %+v, %s", f.name, pieces, got, err, early, earlyErr)
 		}
 	}
@@ -313,6 +330,25 @@ func checkSplits(t *testing.T, f *replyFormat, thinking bool, text string) {
 		check(text[:i], text[i:])
 	}
 	check(strings.Split(text, "")...)
+}
+
+// checkKept checks that a reply without calls is its text, apart from white space and the tags around reasoning.
+func checkKept(t *testing.T, f *replyFormat, text string, m *art.Message) {
+	t.Helper()
+	if len(m.ToolCalls) > 0 || f.calls.harmony {
+		return
+	}
+	kept := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	all, got := kept(withoutTokens(text)), kept(m.Reasoning+m.Content)
+	open, end := withoutTokens(f.thinkOpen), withoutTokens(f.thinkClose)
+	for _, all := range []string{all, strings.TrimPrefix(all, open)} {
+		for _, all := range []string{all, strings.Replace(all, end, "", 1)} {
+			if got == all {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s, %q: got %q, %q", f.name, text, m.Reasoning, m.Content)
 }
 
 func TestReply_EverySplit(t *testing.T) {

@@ -30,6 +30,7 @@ type state int
 const (
 	atStart state = iota // only white space so far
 	inReasoning
+	inThoughtCall  // from a tag in reasoning on that begins calls
 	afterReasoning // before anything else
 	inContent
 	inCalls
@@ -58,6 +59,7 @@ type replyParser struct {
 	calls     callList
 	message   art.Message // set when the reply is closed
 	errs      []error
+	ended     bool // the model has ended its turn
 
 	early      bool       // calls are given while they grow
 	stream     callStream // of the pending section of calls; nil if there is none
@@ -121,6 +123,8 @@ func (p *replyParser) step(final bool) bool {
 		return p.stepStart(final)
 	case inReasoning:
 		return p.stepReasoning(final)
+	case inThoughtCall:
+		return p.stepThoughtCall(final)
 	case afterReasoning:
 		return p.stepAfterReasoning(final)
 	case inContent:
@@ -187,21 +191,31 @@ func (p *replyParser) stepReasoning(final bool) bool {
 	if p.dropBreaks() && !final {
 		return false
 	}
-	end := p.format.thinkClose
-	at := bytes.Index(p.pending, []byte(end))
-	if at < 0 {
-		n := len(p.pending)
-		if !final {
-			n -= max(p.overlap(end), p.overlap("\n"+end))
-		}
-		p.think(p.pending[:n])
-		p.pending = p.pending[n:]
-		return false
+	end, open := p.format.thinkClose, p.format.calls.open
+	if at := bytes.Index(p.pending, []byte(end)); at >= 0 {
+		p.endThought(at)
+		return true
 	}
-	p.think(bytes.TrimSuffix(p.pending[:at], []byte("\n")))
-	p.enter(afterReasoning, at+len(end))
+	if at := bytes.Index(p.pending, []byte(open)); at >= 0 && open != "" {
+		at = len(bytes.TrimSuffix(p.pending[:at], []byte("\n")))
+		p.think(p.pending[:at])
+		p.enter(inThoughtCall, at)
+		return true
+	}
+	n := len(p.pending)
+	if !final {
+		n -= max(p.overlap(end), p.overlap("\n"+end), p.overlap(open), p.overlap("\n"+open))
+	}
+	p.think(p.pending[:n])
+	p.pending = p.pending[n:]
+	return false
+}
+
+// endThought takes the end of reasoning at the n-th pending byte.
+func (p *replyParser) endThought(n int) {
+	p.think(bytes.TrimSuffix(p.pending[:n], []byte("\n")))
+	p.enter(afterReasoning, n+len(p.format.thinkClose))
 	p.trim, p.begun = 2, true
-	return true
 }
 
 // overlap returns how many bytes at the end of the pending text may be the beginning of a tag.
