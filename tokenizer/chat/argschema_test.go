@@ -104,6 +104,8 @@ var argumentSchemas = []struct {
 	{`{"$ref": "other.json"}`, [][2]string{{"5", `"5"`}}},
 	{`{"type": ["integer", "string"], "$ref": "#/$defs/NotNegative"}`, [][2]string{{"5", "5"}, {"a", `"a"`}}},
 	{`{"properties": {"a": {}}}`, [][2]string{{`{"a": 1}`, `{"a": 1}`}, {"b", `"b"`}}},
+	{`{"properties": {"a": {}}, "allOf": [{"description": "b"}]}`, [][2]string{{`{"a": 1}`, `{"a": 1}`}}},
+	{`{"$ref": "#/$defs/Number"}`, [][2]string{{"5", "5"}}},
 	{`{"items": {"$ref": "#/$defs/Place"}}`, [][2]string{{`[{"zip": 1}]`, `[{"zip": 1}]`}}},
 	{`{"minimum": 0}`, [][2]string{{"1.5", "1.5"}}},
 	{`{"type": "datetime"}`, [][2]string{{"5", `"5"`}}},
@@ -115,7 +117,7 @@ const definitionsOfTests = `"$defs": {
 	"Maybe": {"anyOf": [{"$ref": "#/$defs/Chain"}, {"type": "null"}]}, "Level": {"oneOf": [{"enum": ["high", 5]}]},
 	"Loop": {"anyOf": [{"$ref": "#/$defs/Pool"}, {"type": "integer"}]}, "Pool": {"anyOf": [{"$ref": "#/$defs/Loop"}]},
 	"Self": {"$ref": "#/$defs/Self"}, "Tree": {"anyOf": [{"type": "object", "properties": {"next": {"$ref": "#/$defs/Tree"}}}, {"type": "null"}]},
-	"List": {"prefixItems": [{}, {"type": "boolean"}]}, "NotNegative": {"minimum": 0}}, "definitions": {"a/b~ c": {"type": "integer"}}`
+	"List": {"prefixItems": [{}, {"type": "boolean"}]}, "NotNegative": {"minimum": 0}, "Number": {"type": "integer", "$ref": "#/$defs/Number"}}, "definitions": {"a/b~ c": {"type": "integer"}}`
 
 // TestParse_ArgumentTypes: each format whose arguments are text gives them the types of the tool's schema, whether that
 // declares them directly, by a reference or in a part.

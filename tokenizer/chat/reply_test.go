@@ -430,6 +430,7 @@ func TestParse_Malformed(t *testing.T) {
 		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, "is repeated"},
 		{Qwen3Coder, `<tool_call><function=f><parameter=a>1`, `<tool_call><function=f><parameter=a>1`, "not ended by </tool_call>"},
 		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, "not ended by </parameter>"},
+		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "not ended by </tool_call>"},
 		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "not ended by </tool_call>"},
 		{Llama3JSON, `{"name": "f", "parameters": {}`, `{"name": "f", "parameters": {}`, "unexpected"},
 		{Llama3JSON, `{"name": "f"}`, `{"name": "f"}`, `it has no "parameters"`},
