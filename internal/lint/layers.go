@@ -43,7 +43,9 @@ var layers = map[string]layer{
 		mods: []string{"github.com/google/jsonschema-go"}, light: true},
 	"tokenizer": {own: []string{"internal/onig"},
 		mods: []string{"golang.org/x/text", "github.com/rivo/uniseg"}, light: true},
-	"tokenizer/chat": {own: []string{"", "internal/callid", "internal/jinja", "internal/jsonpointer", "tokenizer"}, light: true},
+	"tokenizer/chat": {own: []string{
+		"", "internal/callid", "internal/jinja", "internal/jsonpointer", "tokenizer",
+	}, light: true},
 	"grpo": {own: []string{"grpo/credit", "internal/graphx"},
 		mods: append([]string{"gonum.org/v1/gonum"}, gomlx...)},
 	"grpo/credit": {},
