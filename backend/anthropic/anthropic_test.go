@@ -177,7 +177,7 @@ func TestComplete_Failures(t *testing.T) {
 		{"asks for an hour", failed(429, "rate_limit_error", "slow down", "Retry-After", "3600"), hosted.ErrService,
 			"slow down"},
 		{"400", failed(400, "invalid_request_error", "temperature: range"), art.ErrInvalid, "temperature: range"},
-		{"401", failed(401, "authentication_error", "invalid "+key), art.ErrInvalid, "invalid [secret]"},
+		{"401", failed(401, "authentication_error", "invalid "+key), art.ErrInvalid, "invalid [redacted]"},
 		{"404", failed(404, "not_found_error", "model: m"), art.ErrInvalid, "claude-other"},
 		{"no credit", failed(400, "billing_error", "Your credit balance is too low"), hosted.ErrService, "credit or quota"},
 		{"too long", failed(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),

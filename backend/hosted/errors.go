@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // timeoutError is the cause of an attempt that took too long.
@@ -36,7 +37,7 @@ func (b *Backend) failed(ctx context.Context, c *call, err error) error {
 	}
 	failure = &Failure{
 		Status: failure.Status, Code: failure.Code, Header: failure.Header, Torn: failure.Torn,
-		Message: b.redact(shortened(failure.Message)),
+		Message: b.shortened(failure.Message),
 	}
 	hint, kind := b.judge(ctx, c, failure)
 	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", kind, named{failure, b.about.Name}), Hint: hint}
@@ -65,7 +66,7 @@ func (b *Backend) unanswered(err error) error {
 	case errors.Is(err, errTooLarge):
 		hint = "set MaxTokens, or ask for fewer logprobs"
 	}
-	text := b.redact(shortened(err.Error()))
+	text := b.shortened(err.Error())
 	if errors.Is(err, context.DeadlineExceeded) {
 		err := fmt.Errorf("%w: %w: %s", ErrService, context.DeadlineExceeded, text)
 		return &art.Error{Op: "complete", Err: err, Hint: hint}
@@ -114,13 +115,13 @@ func (b *Backend) missing(ctx context.Context, base string) string {
 	if more := len(models) - maxNamed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("set ModelOptions.Base: %q was asked for, and the service has %s", base, b.redact(shortened(list)))
+	return fmt.Sprintf("set ModelOptions.Base: %q was asked for, and the service has %s", base, b.shortened(list))
 }
 
-// shortened returns at most 2 KiB of a text.
-func shortened(text string) string {
+// shortened returns at most 2 KiB of a text, without secrets.
+func (b *Backend) shortened(text string) string {
 	const longest = 2 << 10
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(secret.Hide(text, b.secrets))
 	if len(text) > longest {
 		text = text[:longest] + "..."
 	}
@@ -128,29 +129,4 @@ func shortened(text string) string {
 }
 
 // secrets lists what must not appear in an error.
-func secrets(c *Connection) []string {
-	var out []string
-	if c.Key != "" {
-		out = append(out, c.Key)
-	}
-	for _, values := range c.Headers {
-		for _, value := range values {
-			out = append(out, value)
-			if _, token, ok := strings.Cut(value, " "); ok { // "Bearer TOKEN"
-				out = append(out, token)
-			}
-		}
-	}
-	// Short ones are no secrets, and would tear words apart. The longest go first: one may contain another.
-	out = slices.DeleteFunc(out, func(s string) bool { return len(s) < 6 })
-	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
-	return out
-}
-
-// redact removes secrets from a text.
-func (b *Backend) redact(text string) string {
-	for _, secret := range b.secrets {
-		text = strings.ReplaceAll(text, secret, "[secret]")
-	}
-	return text
-}
+func secrets(c *Connection) []string { return append(secret.OfHeader(c.Headers), c.Key) }

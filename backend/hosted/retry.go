@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // retried are the statuses after which the same request may succeed. 520 to 524 are Cloudflare's, 529 is Anthropic's
@@ -35,7 +36,7 @@ func (b *Backend) attempts(ctx context.Context, c *call) (*Reply, error) {
 		}
 		b.meter.count(&c.entry.usage, 0, func(u *Usage) { u.Retries++ })
 		b.opts.Logger.Warn("the request is sent again",
-			"model", c.base, "attempt", n+1, "wait", wait, "err", b.redact(shortened(err.Error())))
+			"model", c.base, "attempt", n+1, "wait", wait, "err", b.shortened(err.Error()))
 		if err := sleep(ctx, wait); err != nil {
 			return nil, err
 		}
@@ -63,7 +64,7 @@ func (b *Backend) again(err error, n int) (wait time.Duration, again bool) {
 func passing(err error) bool {
 	failure := new(Failure)
 	if !errors.As(err, &failure) {
-		var refused *redirectError
+		var refused *secret.RedirectError
 		return !errors.As(err, &refused) && !errors.Is(err, errTooLarge) && !errors.As(err, new(*art.Error))
 	}
 	switch {

@@ -80,7 +80,7 @@ func TestComplete_NotSentAgain(t *testing.T) {
 	}{
 		{"400", reply(400, invalid("no such field")), art.ErrInvalid, "no such field"},
 		{"401", reply(401, `{"error":"Unauthorized"}`), art.ErrInvalid, "Key in the Options"},
-		{"401 with the key", reply(401, invalid("bad key "+key)), art.ErrInvalid, "bad key [secret]"},
+		{"401 with the key", reply(401, invalid("bad key "+key)), art.ErrInvalid, "bad key [redacted]"},
 		{"404", reply(404, invalid("The model `m` does not exist")), art.ErrInvalid, "other-1, other-2"},
 		{"quota", reply(429, `{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}`),
 			hosted.ErrService, "credit"},

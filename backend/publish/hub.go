@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // HubOptions of [Hub].
@@ -38,7 +39,7 @@ type HubOptions struct {
 	// Optimizer sends the state of the optimizer too, which is larger than the adapter. Default: adapter_config.json and
 	// adapter_model.safetensors only.
 	Optimizer bool
-	// Client makes the requests. Default: [http.DefaultClient].
+	// Client makes the requests; it is copied, and refuses redirects to another host. nil is the default.
 	Client *http.Client
 }
 
@@ -52,9 +53,6 @@ func Hub(opts *HubOptions) (Target, error) {
 	o.Token = cmp.Or(o.Token, os.Getenv("HF_TOKEN"))
 	o.BaseURL = strings.TrimRight(cmp.Or(o.BaseURL, os.Getenv("HF_ENDPOINT"), "https://huggingface.co"), "/")
 	o.Branch = cmp.Or(o.Branch, "main")
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
 	var p []error
 	if owner, name, ok := strings.Cut(o.Repo, "/"); !ok || owner == "" || name == "" || strings.Contains(name, "/") {
 		p = append(p, fmt.Errorf("the field Repo is %q, want OWNER/NAME", o.Repo))
@@ -66,7 +64,7 @@ func Hub(opts *HubOptions) (Target, error) {
 		return nil, &art.Error{Op: "publish", Err: fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(p...)),
 			Hint: "correct the HubOptions"}
 	}
-	return &hub{opts: o, web: web{client: o.Client, secret: o.Token}}, nil
+	return &hub{opts: o, web: web{client: secret.Client(o.Client), secret: o.Token}}, nil
 }
 
 // hub is a repository.

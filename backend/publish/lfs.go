@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,10 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
+
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // The media types of the hub.
@@ -110,7 +110,7 @@ func (f *upload) hash() error {
 func (h *hub) storeObject(ctx context.Context, f *upload, o *object) error {
 	switch {
 	case o.Error != nil:
-		return fmt.Errorf("the hub does not take it: %d %.200s", o.Error.Code, o.Error.Message)
+		return fmt.Errorf("the hub does not take it: %d %.200s", o.Error.Code, h.web.hide(o.Error.Message))
 	case o.Actions == nil || o.Actions.Upload == nil:
 		return nil
 	}
@@ -213,6 +213,10 @@ type web struct {
 	secret string
 }
 
+// hide removes the secret from what a server says: also where it is no error of HTTP, and where a store repeats what
+// the hub was sent.
+func (w *web) hide(text string) string { return secret.Hide(text, []string{w.secret}) }
+
 // statusError is an answer that is no success.
 type statusError struct {
 	code int
@@ -229,7 +233,7 @@ const maxAnswer = 16 << 20
 func (w *web) do(r *http.Request, out any) (http.Header, error) {
 	resp, err := w.client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Host, withoutURL(err))
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Host, secret.WithoutURL(err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -237,8 +241,7 @@ func (w *web) do(r *http.Request, out any) (http.Header, error) {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Host, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		body = bytes.ReplaceAll(body, []byte(w.secret), []byte("TOKEN"))
-		text := fmt.Sprintf("%s %s%s: %s: %.300s", r.Method, r.URL.Host, r.URL.Path, resp.Status, body)
+		text := fmt.Sprintf("%s %s%s: %s: %.300s", r.Method, r.URL.Host, r.URL.Path, resp.Status, w.hide(string(body)))
 		return nil, &statusError{resp.StatusCode, text}
 	}
 	if out == nil {
@@ -248,13 +251,4 @@ func (w *web) do(r *http.Request, out any) (http.Header, error) {
 		return nil, fmt.Errorf("%s %s%s: the answer cannot be read: %w", r.Method, r.URL.Host, r.URL.Path, err)
 	}
 	return resp.Header, nil
-}
-
-// withoutURL is an error without the address, which may have a signature.
-func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }

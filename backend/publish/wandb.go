@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // WandbOptions of [Wandb].
@@ -34,7 +35,7 @@ type WandbOptions struct {
 	BaseURL string
 	// Optimizer sends the state of the optimizer too. Default: adapter_config.json and adapter_model.safetensors only.
 	Optimizer bool
-	// Client makes the requests. Default: [http.DefaultClient].
+	// Client makes the requests; it is copied, and refuses redirects to another host. nil is the default.
 	Client *http.Client
 }
 
@@ -48,14 +49,11 @@ func Wandb(opts *WandbOptions) (Target, error) {
 	o.APIKey = cmp.Or(o.APIKey, os.Getenv("WANDB_API_KEY"))
 	o.Entity = cmp.Or(o.Entity, os.Getenv("WANDB_ENTITY"))
 	o.BaseURL = strings.TrimRight(cmp.Or(o.BaseURL, os.Getenv("WANDB_BASE_URL"), "https://api.wandb.ai"), "/")
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
 	if o.APIKey == "" {
 		err := fmt.Errorf("%w: APIKey is empty, and so is $WANDB_API_KEY", art.ErrInvalid)
 		return nil, &art.Error{Op: "publish", Err: err, Hint: "correct the WandbOptions"}
 	}
-	return &artifacts{opts: o, entity: o.Entity, web: web{client: o.Client, secret: o.APIKey}}, nil
+	return &artifacts{opts: o, entity: o.Entity, web: web{client: secret.Client(o.Client), secret: o.APIKey}}, nil
 }
 
 // artifacts are those of an account.
@@ -394,7 +392,7 @@ func (w *artifacts) graphql(ctx context.Context, name, query string, variables m
 	case err != nil:
 		return fmt.Errorf("W&B %s: %w", name, err)
 	case len(answer.Errors) > 0:
-		return fmt.Errorf("W&B %s: %.300s", name, answer.Errors[0].Message)
+		return fmt.Errorf("W&B %s: %.300s", name, secret.Hide(answer.Errors[0].Message, secret.OfHeader(r.Header)))
 	case out == nil:
 		return nil
 	}

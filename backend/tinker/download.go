@@ -84,7 +84,7 @@ func (b *Backend) archive(ctx context.Context, run, id string) (*url.URL, error)
 		return nil, err
 	}
 	r.Header.Set("X-API-Key", b.opts.Key)
-	client := *b.opts.HTTPClient // a redirect to another host must not get the key
+	client := *b.http // the redirect is followed by fetch, without the key
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	w, err := client.Do(r)
 	if err != nil {

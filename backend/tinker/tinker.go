@@ -30,6 +30,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/client"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // ErrService is returned when a service fails, or answers what cannot be used.
@@ -51,7 +52,8 @@ type Options struct {
 	// RetryTime bounds the time for which a request is sent again while the service cannot be reached or is overloaded.
 	// Default 5 minutes.
 	RetryTime time.Duration
-	// HTTPClient sends the requests. Default: a client without a timeout; each request has one.
+	// HTTPClient sends the requests. It is copied: a request with the key follows no redirect to another host. Default:
+	// a client without a timeout; each request has one.
 	HTTPClient *http.Client
 	// Logger receives retries and warnings. nil discards.
 	Logger *slog.Logger
@@ -61,6 +63,7 @@ type Options struct {
 type Backend struct {
 	opts    Options
 	address *url.URL
+	http    *http.Client // for requests with the key
 	session string
 	limits  limits
 
@@ -127,6 +130,7 @@ func (b *Backend) complete() (err error) {
 	if o.HTTPClient == nil {
 		o.HTTPClient = &http.Client{}
 	}
+	b.http = secret.Client(o.HTTPClient)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

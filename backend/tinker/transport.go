@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/client"
+	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -90,6 +91,7 @@ var errNaN = errors.New("a logprob is NaN")
 // broken is the error of a service.
 func (b *Backend) broken(op string, err error) error {
 	hint := "see what the service says"
+	err = b.hide(err)
 	base := ErrService
 	var s *statusError
 	switch {
@@ -121,6 +123,9 @@ func (b *Backend) broken(op string, err error) error {
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", base, err), Hint: hint}
 }
 
+// hide removes the key from an error: an answer that is a success may repeat it too.
+func (b *Backend) hide(err error) error { return secret.HideError(err, []string{b.opts.Key}) }
+
 // send sends a request once. The error is a [statusError] when the service answered.
 func (b *Backend) send(ctx context.Context, method, path string, body []byte, id string) (int, *answer, error) {
 	media := tinkerwire.JSONType
@@ -137,7 +142,7 @@ func (b *Backend) send(ctx context.Context, method, path string, body []byte, id
 	if id != "" {
 		r.Header.Set("X-Idempotency-Key", id)
 	}
-	w, err := b.opts.HTTPClient.Do(r)
+	w, err := b.http.Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -185,8 +190,11 @@ func detail(data []byte) string {
 }
 
 // retried reports whether a request may succeed when it is sent again.
-func retried(status int) bool {
-	return status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
+func retried(status int, err error) bool {
+	if status == 0 {
+		return !errors.As(err, new(*secret.RedirectError))
+	}
+	return status == http.StatusRequestTimeout || status == http.StatusConflict ||
 		status == http.StatusTooManyRequests || status >= 500
 }
 
@@ -210,7 +218,7 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 		}
 		var s *statusError
 		answered := errors.As(err, &s)
-		if !retried(status) || answered && s.exists() || time.Since(began)+pause > b.opts.RetryTime {
+		if !retried(status, err) || answered && s.exists() || time.Since(began)+pause > b.opts.RetryTime {
 			err = b.broken(strings.TrimPrefix(path, protoPath), err)
 			if attempt == 0 && answered && s.refuses(path) { // what was sent before may have been taken
 				err = &failure{err, false}
@@ -284,7 +292,7 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 			continue // the result is not there yet
 		case status == http.StatusBadRequest: // of SkyRL: the operation has failed
 			return nil, &failure{b.broken(op, err), true}
-		case !retried(status):
+		case !retried(status, err):
 			return nil, b.broken(op, err)
 		}
 		if failing.IsZero() {
@@ -318,7 +326,7 @@ func (b *Backend) finished(op string, a *answer) (out *answer, again bool, err e
 		return a, false, nil
 	}
 	if head.Category == tinkerwire.CategoryUser {
-		err := fmt.Errorf("%w: the service says: %s", art.ErrInvalid, head.Error)
+		err := b.hide(fmt.Errorf("%w: the service says: %s", art.ErrInvalid, head.Error))
 		return nil, false, &failure{&art.Error{Op: op, Err: err, Hint: "correct the arguments"}, true}
 	}
 	return nil, false, &failure{b.broken(op, errors.New(head.Error)), true}
@@ -333,7 +341,8 @@ func (b *Backend) operation(ctx context.Context, path string, body []byte) (*ans
 	op := strings.TrimPrefix(path, protoPath)
 	var submitted result
 	if err := json.Unmarshal(a.data, &submitted); err != nil || submitted.RequestID == "" {
-		return nil, b.broken(op, fmt.Errorf("the answer has no request_id: %.200q", a.data))
+		said := secret.Hide(string(a.data[:min(len(a.data), 4<<10)]), []string{b.opts.Key})
+		return nil, b.broken(op, fmt.Errorf("the answer has no request_id: %.200q", said))
 	}
 	return b.await(ctx, op, submitted.RequestID)
 }

@@ -244,7 +244,7 @@ func (b *Backend) await(ctx context.Context, e *entry, t *training) (map[string]
 			after = event.ID
 			if seen.add(t, &event) {
 				e.pending = ""
-				return seen.means(), seen.failed
+				return seen.means(), b.hide(seen.failed)
 			}
 		}
 		if page.HasMore {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/client"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 const (
@@ -100,7 +101,7 @@ func (b *Backend) send(ctx context.Context, method, path string, body []byte) ([
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := b.opts.HTTPClient.Do(r)
+	resp, err := b.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +131,10 @@ func message(data []byte) string {
 // retried reports whether a request may succeed when it is sent again.
 func retried(err error) bool {
 	var e *statusError
-	return !errors.As(err, &e) || e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests ||
-		e.status >= 500
+	if !errors.As(err, &e) {
+		return !errors.As(err, new(*secret.RedirectError))
+	}
+	return e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests || e.status >= 500
 }
 
 // pause is the time before the next attempt.
@@ -154,9 +157,13 @@ var hints = map[int]string{
 	http.StatusGone:             "the service has dropped it: register the model again",
 }
 
+// hide removes the key from an error: an answer that is a success may repeat it too.
+func (b *Backend) hide(err error) error { return secret.HideError(err, []string{b.opts.Key}) }
+
 // failed is the error of a request.
 func (b *Backend) failed(path string, err error) error {
 	var e *statusError
+	err = b.hide(err)
 	out := &art.Error{Op: path, Err: fmt.Errorf("%w: %w", ErrService, err), Hint: "check that the service can be reached"}
 	if !errors.As(err, &e) {
 		return out

@@ -27,6 +27,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/client"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // ErrService is returned when the service fails, or answers what cannot be used.
@@ -54,7 +55,8 @@ type Options struct {
 	// wandb-artifact:///ENTITY/PROJECT/NAME:v0. Default: at the service itself, which `art serve` offers. W&B's own needs
 	// an upload by W&B's SDK, for which this is the place.
 	PutDataset func(ctx context.Context, project, name string, jsonl []byte) (url string, err error)
-	// HTTPClient sends the requests. Default: a client without a timeout; each request has one.
+	// HTTPClient sends the requests. It is copied: a request with the key follows no redirect to another host. Default:
+	// a client without a timeout; each request has one.
 	HTTPClient *http.Client
 	// Logger receives retries and warnings. nil discards.
 	Logger *slog.Logger
@@ -64,6 +66,7 @@ type Options struct {
 type Backend struct {
 	opts    Options
 	address *url.URL
+	http    *http.Client // for requests with the key
 
 	life context.Context // ends with Close
 	quit context.CancelFunc
@@ -103,9 +106,7 @@ func (b *Backend) complete() (err error) {
 	o.BaseURL, o.Key = cmp.Or(o.BaseURL, DefaultURL), cmp.Or(o.Key, os.Getenv("WANDB_API_KEY"))
 	o.Dir = cmp.Or(o.Dir, ".art")
 	o.PollTime, o.RetryTime = cmp.Or(o.PollTime, time.Second), cmp.Or(o.RetryTime, 5*time.Minute)
-	if o.HTTPClient == nil {
-		o.HTTPClient = &http.Client{}
-	}
+	b.http = secret.Client(o.HTTPClient)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -31,6 +31,9 @@ func Address(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%w: BaseURL is no address of a service", art.ErrInvalid)
 	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%w: BaseURL has a user, a query or a fragment; put the key in Key", art.ErrInvalid)
+	}
 	return u, nil
 }
 

@@ -14,6 +14,7 @@ func TestAddress(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://host/path/": "https://host/path", "http://[::1]:8080": "http://[::1]:8080",
 		"": "", "host/path": "", "ftp://host": "", "http://": "", "http://a b": "",
+		"https://user:pass@host": "", "https://host/?key=abc": "", "https://host/#abc": "",
 	} {
 		u, err := Address(text)
 		if want == "" {

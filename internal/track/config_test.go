@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -30,10 +31,10 @@ func TestTrainConfig(t *testing.T) {
 func TestModelConfig(t *testing.T) {
 	m := art.NewModel("player", &art.ModelOptions{Seed: 3, Chat: art.ChatOptions{
 		Temperature: new(0.5), TemplateArgs: json.RawMessage(`{"enable_thinking":true,"api_key":"k"}`)}})
-	got := track.Flatten(track.Redact(track.ModelConfig(m)))
+	got := track.Flatten(secret.Redact(track.ModelConfig(m)))
 	require.Equal(t, map[string]any{
 		"name": "player", "project": "default", "base": "tiny", "seed": uint64(3),
 		"lora/rank": 8, "lora/alpha": 16.0, "chat/temperature": 0.5,
-		"chat/template_args/enable_thinking": true, "chat/template_args/api_key": track.Redacted,
+		"chat/template_args/enable_thinking": true, "chat/template_args/api_key": secret.Redacted,
 	}, got)
 }

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // tries is how often a request is made when the service is busy or has an error.
 const tries = 3
 
-var poster = &http.Client{Transport: newTransport()}
+var poster = secret.Client(&http.Client{Transport: newTransport()})
 
 // PostJSON sends a value as JSON, as [Post] does.
 func PostJSON(ctx context.Context, url string, headers map[string]string, body any) error {
@@ -50,7 +53,7 @@ func postOnce(ctx context.Context, url string, headers map[string]string, data [
 	}
 	res, err := poster.Do(req)
 	if err != nil {
-		return true, err
+		return !errors.As(err, new(*secret.RedirectError)), fmt.Errorf("POST %s: %w", place(req), secret.WithoutURL(err))
 	}
 	defer res.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 512))
@@ -58,5 +61,8 @@ func postOnce(ctx context.Context, url string, headers map[string]string, data [
 		return false, nil
 	}
 	again = res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
-	return again, fmt.Errorf("POST %s: %s: %s", url, res.Status, bytes.TrimSpace(text))
+	return again, fmt.Errorf("POST %s: %s: %s", place(req), res.Status, bytes.TrimSpace(text))
 }
+
+// place is where a request goes, without what may be a key.
+func place(req *http.Request) string { return req.URL.Scheme + "://" + req.URL.Host + req.URL.Path }

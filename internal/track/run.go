@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // Limits on what waits for a format that fails or is slow.
@@ -160,7 +161,7 @@ func (r *run) storeConfig(ctx context.Context) error {
 	if !r.told || reflect.DeepEqual(r.settings, r.stored) {
 		return nil
 	}
-	if err := r.out.Config(ctx, Redact(r.settings)); err != nil {
+	if err := r.out.Config(ctx, secret.Redact(r.settings)); err != nil {
 		return err
 	}
 	r.stored = r.settings

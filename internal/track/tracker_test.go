@@ -12,6 +12,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -118,7 +119,7 @@ func TestTracker_Once(t *testing.T) {
 	require.False(t, run.failed)
 	require.Len(t, run.groups, 4)
 	last := run.config[len(run.config)-1]
-	require.Equal(t, track.Redacted, last["api_key"])
+	require.Equal(t, secret.Redacted, last["api_key"])
 	require.Equal(t, "y", last["note"])
 	require.Equal(t, "cispo", last["train"].(map[string]any)["loss"])
 }

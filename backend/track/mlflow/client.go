@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
+
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // client calls the REST API.
@@ -60,6 +63,7 @@ func (c *client) get(ctx context.Context, endpoint string, query url.Values, out
 }
 
 func (c *client) do(ctx context.Context, method, path string, body []byte, out any) error {
+	endpoint, _, _ := strings.Cut(path, "?")
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -68,7 +72,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte, out a
 	c.authorize(req)
 	res, err := c.http.Do(req)
 	if err != nil {
-		return err
+		return fmt.Errorf("mlflow: %s: %w", endpoint, secret.WithoutURL(err))
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
@@ -80,10 +84,10 @@ func (c *client) do(ctx context.Context, method, path string, body []byte, out a
 		if json.Unmarshal(answer, failure) != nil {
 			failure.Message = string(answer[:min(len(answer), 200)])
 		}
-		return fmt.Errorf("mlflow: %s: %w", path, failure)
+		return fmt.Errorf("mlflow: %s: %w", endpoint, failure)
 	}
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal(answer, out)
+	return secret.HideError(json.Unmarshal(answer, out), secret.OfHeader(req.Header)) // a number that is none is quoted
 }

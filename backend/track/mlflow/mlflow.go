@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -58,7 +59,7 @@ func New(opts *Options) (*Tracker, error) {
 			"such as http://localhost:5000", o.URL)
 	}
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	c := &client{url: o.URL, http: &http.Client{Timeout: o.Timeout}, authorize: authorization(o.Token)}
+	c := &client{url: o.URL, http: secret.Client(&http.Client{Timeout: o.Timeout}), authorize: authorization(o.Token)}
 	return &Tracker{track.New(track.Options{
 		Name: "mlflow", Config: o.Config, Logger: o.Logger, Timeout: o.Timeout,
 		Open: func(ctx context.Context, m *art.Model) (track.Run, error) {

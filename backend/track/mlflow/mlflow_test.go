@@ -22,7 +22,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/track/otel"
 	"github.com/goart-dev/art/internal/arttest"
-	"github.com/goart-dev/art/internal/track"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // fake answers as MLflow 3.17 does. TestTracker_Server holds it to that.
@@ -194,7 +194,7 @@ func checkStored(t *testing.T, address string) {
 	for _, p := range found.Run.Data.Params {
 		params[p.Key] = p.Value
 	}
-	require.Equal(t, track.Redacted, params["api_key"])
+	require.Equal(t, secret.Redacted, params["api_key"])
 	require.Equal(t, "cispo", params["train/loss"])
 	require.Equal(t, "n", params["note"])
 }

@@ -60,8 +60,13 @@ func newMetrics(o Options) (*metrics, error) {
 	if o.MetricsURL == "" {
 		return nil, nil
 	}
+	own, err := newClient("METRICS", o.Timeout)
+	if err != nil {
+		return nil, err
+	}
 	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(o.MetricsURL),
-		otlpmetrichttp.WithHeaders(o.Headers), otlpmetrichttp.WithTimeout(o.Timeout))
+		otlpmetrichttp.WithHeaders(o.Headers), otlpmetrichttp.WithTimeout(o.Timeout),
+		otlpmetrichttp.WithHTTPClient(own))
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,11 @@ func New(opts *Options) (*Tracker, error) {
 		o = *opts
 	}
 	o.setDefaults()
-	clients := []otlptracehttp.Option{otlptracehttp.WithTimeout(o.Timeout)}
+	own, err := newClient("TRACES", o.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
+	clients := []otlptracehttp.Option{otlptracehttp.WithTimeout(o.Timeout), otlptracehttp.WithHTTPClient(own)}
 	if o.URL != "" {
 		if !strings.HasPrefix(o.URL, "http://") && !strings.HasPrefix(o.URL, "https://") {
 			return nil, fmt.Errorf("otel: Options.URL is %q: write it like http://localhost:4318/v1/traces", o.URL)
@@ -90,8 +94,7 @@ func New(opts *Options) (*Tracker, error) {
 		clients = append(clients, otlptracehttp.WithHeaders(o.Headers))
 	}
 	client := otlptracehttp.NewClient(clients...)
-	err := client.Start(context.Background())
-	if err != nil {
+	if err := client.Start(context.Background()); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	t := &Tracker{opts: o, client: client, resource: traceResource(o), spans: &builder{opts: o}}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // maxLines bounds the lines of a request.
@@ -21,10 +23,15 @@ type client struct {
 	id     string
 	entity string
 	http   *http.Client
+	header http.Header // of requests to the API
 }
 
 func newClient(o Options, id string) *client {
-	return &client{opts: o, id: id, entity: o.Entity, http: &http.Client{Timeout: o.Timeout}}
+	r := &http.Request{Header: http.Header{"Content-Type": {"application/json"}}}
+	r.SetBasicAuth("api", o.APIKey)
+	return &client{
+		opts: o, id: id, entity: o.Entity, http: secret.Client(&http.Client{Timeout: o.Timeout}), header: r.Header,
+	}
 }
 
 // resume returns the number of rows that the server has of the run, 0 when there is no run. It finds out whose run it
@@ -162,7 +169,7 @@ func (c *client) graphql(ctx context.Context, query string, variables map[string
 		return err
 	}
 	if len(answer.Errors) > 0 {
-		return fmt.Errorf("wandb: %s", answer.Errors[0].Message)
+		return fmt.Errorf("wandb: %s", secret.Hide(answer.Errors[0].Message, secret.OfHeader(c.header)))
 	}
 	if out == nil {
 		return nil
@@ -179,8 +186,7 @@ func (c *client) post(ctx context.Context, path string, body, out any) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.SetBasicAuth("api", c.opts.APIKey)
+	req.Header = c.header.Clone()
 	return c.do(req, out)
 }
 
@@ -188,7 +194,7 @@ func (c *client) post(ctx context.Context, path string, body, out any) error {
 func (c *client) do(req *http.Request, out any) error {
 	res, err := c.http.Do(req)
 	if err != nil {
-		return err
+		return fmt.Errorf("wandb: %s %s: %w", req.Method, req.URL.Path, secret.WithoutURL(err))
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -168,7 +169,7 @@ func TestTracker_Continues(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(found, "run-b-player.wandb"))
 	require.NoError(t, err)
 	require.NotContains(t, string(file), "hunter2")
-	require.Contains(t, string(file), track.Redacted)
+	require.Contains(t, string(file), secret.Redacted)
 	r := &offline{id: "b-player", dir: found, h: newHistory(false, time.Now())}
 	values, err := r.Written(t.Context())
 	require.NoError(t, err)

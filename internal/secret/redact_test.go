@@ -1,4 +1,4 @@
-package track_test
+package secret_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/track"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // secrets in the forms that services use. They are made up.
@@ -19,13 +19,13 @@ var secrets = []string{
 
 // A secret does not appear, alone or in a longer text, as a value, in a list, or as a key.
 func TestRedact_Values(t *testing.T) {
-	for _, secret := range secrets {
-		data, err := json.Marshal(track.Redact(map[string]any{
-			"a": secret, "b": "curl -H '" + secret + "' host", "c": []string{"x", secret},
-			"d": map[string]any{"e": struct{ Name string }{secret}}, secret: 1,
+	for _, key := range secrets {
+		data, err := json.Marshal(secret.Redact(map[string]any{
+			"a": key, "b": "curl -H '" + key + "' host", "c": []string{"x", key},
+			"d": map[string]any{"e": struct{ Name string }{key}}, key: 1,
 		}))
 		require.NoError(t, err)
-		quoted, _ := json.Marshal(secret)
+		quoted, _ := json.Marshal(key)
 		require.NotContains(t, string(data), string(quoted[1:len(quoted)-1]))
 		require.Contains(t, string(data), "curl -H ")
 	}
@@ -36,19 +36,19 @@ func TestRedact_Names(t *testing.T) {
 	for _, name := range []string{
 		"api_key", "OPENAI_API_KEY", "apiKey", "client-secret", "db.password", "hf_token", "accessToken", "Authorization", "key",
 	} {
-		require.Equal(t, map[string]any{name: track.Redacted}, track.Redact(map[string]any{name: "abc"}), name)
-		inner := track.Redact(map[string]any{name: map[string]any{"x": "abc"}})
-		require.Equal(t, map[string]any{name: track.Redacted}, inner, name)
+		require.Equal(t, map[string]any{name: secret.Redacted}, secret.Redact(map[string]any{name: "abc"}), name)
+		inner := secret.Redact(map[string]any{name: map[string]any{"x": "abc"}})
+		require.Equal(t, map[string]any{name: secret.Redacted}, inner, name)
 	}
 	plain := map[string]any{
 		"max_tokens": 12, "tokenizer": "bpe", "keys": 3, "monkey": "a", "author": "b", "base": "Qwen/Qwen3-0.6B",
 		"commit": "0123456789abcdef0123456789abcdef01234567", "empty": "", "learning_rate": 1e-4, "none": nil,
 	}
-	require.Equal(t, plain, track.Redact(plain))
+	require.Equal(t, plain, secret.Redact(plain))
 }
 
 // A password in a URL does not appear; the rest of the URL does.
 func TestRedact_URL(t *testing.T) {
-	got := track.Redact(map[string]any{"db": "postgres://user:pass@host/db"})
+	got := secret.Redact(map[string]any{"db": "postgres://user:pass@host/db"})
 	require.Equal(t, map[string]any{"db": "postgres://[redacted]@host/db"}, got)
 }

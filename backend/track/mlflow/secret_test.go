@@ -1,0 +1,34 @@
+package mlflow
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/goart-dev/art/internal/secret"
+	"github.com/goart-dev/art/internal/secret/secrettest"
+)
+
+// TestClient_Secret: a token, and a password, go to no other host, and not into errors.
+func TestClient_Secret(t *testing.T) {
+	t.Setenv("MLFLOW_TRACKING_USERNAME", "api")
+	t.Setenv("MLFLOW_TRACKING_PASSWORD", secrettest.Key)
+	for _, token := range []string{secrettest.Key, ""} {
+		secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+			c := &client{url: url, http: secret.Client(&http.Client{}), authorize: authorization(token)}
+			return (&run{c: c}).open(t.Context(), "experiment", "run"), ""
+		})
+	}
+}
+
+// TestClient_SecretNumber: what is no number is quoted in the error, but not the token.
+func TestClient_SecretNumber(t *testing.T) {
+	url := secrettest.Echoing(t, http.StatusOK)
+	c := &client{url: url, http: secret.Client(&http.Client{}), authorize: authorization(secrettest.Key)}
+	var out struct {
+		Message number `json:"message"`
+	}
+	err := c.call(t.Context(), "x", nil, &out)
+	if err == nil || secrettest.Leaks(err.Error()) != "" {
+		t.Errorf("error %v", err)
+	}
+}
