@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -17,13 +16,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // Options of a server. Zero values are the defaults.
 type Options struct {
-	// Header is sent with each HTTP request, such as an Authorization.
+	// Header is sent with each HTTP request, such as an Authorization: to the scheme, host and port of the address only.
+	// Where the server redirects to another, or an SSE server wants messages there, the session fails.
 	Header http.Header
-	// Env are further environment variables of a command, as KEY=VALUE.
+	// Env are environment variables of a command, as KEY=VALUE, beside those that it gets of this process: HOME, LOGNAME,
+	// PATH, SHELL, TERM and USER, and on Windows their like, as with the official SDKs. Keys of this process are not
+	// among them; os.Environ() passes everything on.
 	Env []string
 	// Dir is the working directory of a command. Default: that of this process.
 	Dir string
@@ -42,8 +45,9 @@ const MaxMessage = sdk.DefaultMaxLineLength
 
 // Server is an MCP server that sessions can be opened with. It is safe for concurrent use.
 type Server struct {
-	name string
-	opts Options
+	name    string
+	opts    Options
+	secrets []string // of the options: what the server says does not repeat them
 	// dial returns the transport of a new session, and what a command says on its standard error.
 	dial func(ctx context.Context) (sdk.Transport, *tail, error)
 }
@@ -83,7 +87,7 @@ func Command(opts *Options, name string, args ...string) (*Server, error) {
 		said := &tail{logger: s.opts.Logger}
 		cmd := exec.Command(path, args...) // not of a context: the session ends it
 		cmd.Dir, cmd.Stderr, cmd.WaitDelay = s.opts.Dir, said, time.Second
-		cmd.Env = append(os.Environ(), s.opts.Env...)
+		cmd.Env = append(inherited(), s.opts.Env...)
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 3 * time.Second}, said, nil
 	}
 	return s, nil
@@ -110,10 +114,13 @@ func overHTTP(name, address string, sse bool, opts *Options) (*Server, error) {
 		return nil, invalid("open", fmt.Errorf("address %q: %w", name, err), "write it like https://example.com/mcp")
 	}
 	s := newServer(name, opts)
-	client := &http.Client{Transport: &limitedTransport{header: s.opts.Header.Clone()}}
+	hiding := secret.Client(nil)
+	client := &http.Client{CheckRedirect: hiding.CheckRedirect, Transport: &limitedTransport{
+		next: hiding.Transport, origin: u, header: s.opts.Header.Clone(),
+	}}
 	s.dial = func(context.Context) (sdk.Transport, *tail, error) {
 		if sse {
-			return &sdk.SSEClientTransport{Endpoint: address, HTTPClient: client}, nil, nil
+			return &sdk.SSEClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: MaxMessage}, nil, nil
 		}
 		return &sdk.StreamableClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: MaxMessage}, nil, nil
 	}
@@ -125,6 +132,7 @@ func newServer(name string, opts *Options) *Server {
 	if opts != nil {
 		s.opts = *opts
 	}
+	s.secrets = secrets(&s.opts)
 	s.opts.CallTimeout = cmp.Or(s.opts.CallTimeout, 30*time.Second)
 	s.opts.StartTimeout = cmp.Or(s.opts.StartTimeout, 30*time.Second)
 	s.opts.MaxResult = cmp.Or(s.opts.MaxResult, 20_000)
@@ -170,18 +178,27 @@ func splitWords(line string) ([]string, error) {
 	return words, nil
 }
 
-// limitedTransport sends headers, and bounds replies that are no streams: the SDK bounds events only.
-type limitedTransport struct{ header http.Header }
+// limitedTransport sends headers to the origin of the server and nothing elsewhere, and bounds replies that are no
+// streams: the SDK bounds events only.
+type limitedTransport struct {
+	next   http.RoundTripper
+	origin *url.URL
+	header http.Header
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (t *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !secret.SameOrigin(r.URL, t.origin) { // of an SSE server's endpoint event
+		return nil, fmt.Errorf("the server wants messages at %s, which is another host than its own: they are not sent",
+			secret.Origin(r.URL))
+	}
 	if len(t.header) > 0 {
 		r = r.Clone(r.Context())
 		for key, values := range t.header {
-			r.Header[key] = values
+			r.Header[http.CanonicalHeaderKey(key)] = values
 		}
 	}
-	response, err := http.DefaultTransport.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
 	if err == nil && !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		response.Body = &limitedBody{ReadCloser: response.Body, left: MaxMessage}
 	}

@@ -121,6 +121,10 @@ func odd(name string) *sdk.Server {
 			return text(strings.Repeat("x", 20<<20)), nil
 		case name == "large":
 			return text(strings.Repeat("ü", 100_000)), nil
+		case strings.HasPrefix(name, "say "):
+			return text(strings.TrimPrefix(name, "say ")), nil
+		case name == "environment":
+			return text(strings.Join(os.Environ(), "\n")), nil
 		case name == "inject":
 			return text(injection), nil
 		case name == "grow":

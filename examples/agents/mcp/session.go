@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // ErrSession is wrapped by the error of a session that is of no more use: the server did not answer in time, ended,
@@ -66,32 +67,6 @@ func (s *Session) begin(ctx context.Context) error {
 	return err
 }
 
-// list reads what the server offers. A server without resources, or without tools, has none of them.
-func (s *Session) list(ctx context.Context) (about Description, err error) {
-	offers := s.client.InitializeResult().Capabilities
-	if offers.Tools != nil {
-		for tool, err := range s.client.Tools(ctx, nil) {
-			if err != nil {
-				return about, fmt.Errorf("list tools: %w", err)
-			}
-			converted, err := convertTool(tool)
-			if err != nil {
-				return about, err
-			}
-			about.Tools = append(about.Tools, converted)
-		}
-	}
-	if offers.Resources != nil {
-		for r, err := range s.client.Resources(ctx, nil) {
-			if err != nil {
-				return about, fmt.Errorf("list resources: %w", err)
-			}
-			about.Resources = append(about.Resources, Resource{r.URI, r.Name, r.Description, r.MIMEType})
-		}
-	}
-	return about, nil
-}
-
 // Description returns what the server offered when the session began.
 func (s *Session) Description() *Description { return &s.about }
 
@@ -107,7 +82,7 @@ func (s *Session) Call(ctx context.Context, tool string, args json.RawMessage) (
 	if s.changed.Load() {
 		return "", false, s.failure("tool "+tool, errors.New("the server changed its tools"))
 	}
-	return cut(textOf(answer), s.server.opts.MaxResult), answer.IsError, nil
+	return s.shown(textOf(answer)), answer.IsError, nil
 }
 
 // Read reads a resource, as [Session.Call] calls a tool.
@@ -118,7 +93,7 @@ func (s *Session) Read(ctx context.Context, uri string) (text string, failed boo
 	if err != nil {
 		return s.refused("resource "+uri, err)
 	}
-	return cut(contentsText(answer.Contents), s.server.opts.MaxResult), false, nil
+	return s.shown(contentsText(answer.Contents)), false, nil
 }
 
 // refused makes a result of an error that answers the request, and a failure of any other. After a change of tools a
@@ -128,7 +103,13 @@ func (s *Session) refused(what string, err error) (result string, failed bool, _
 	if !errors.As(err, &answer) || s.changed.Load() {
 		return "", false, s.failure(what, err)
 	}
-	return cut(answer.Message, s.server.opts.MaxResult), true, nil
+	return s.shown(answer.Message), true, nil
+}
+
+// shown is what the model, and so a trajectory, gets to see of a text of the server: not what the server was given in
+// confidence, and not more than so much.
+func (s *Session) shown(text string) string {
+	return cut(secret.Hide(text, s.server.secrets), s.server.opts.MaxResult)
 }
 
 // failure says what went wrong, and what a command last said: all of it is read once the command has ended.
@@ -139,6 +120,7 @@ func (s *Session) failure(what string, err error) error {
 	if text := s.said.String(); text != "" {
 		err = fmt.Errorf("%w; it last said %q", err, text)
 	}
+	err = secret.HideError(err, s.server.secrets)
 	return &art.Error{Op: "mcp", Err: fmt.Errorf("%w: %s, %s: %w", ErrSession, s.server.name, what, err),
 		Hint: "look at the server's log; Options has the time limits"}
 }
