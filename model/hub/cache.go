@@ -125,6 +125,7 @@ func (c cache) replace(name string, create func(temporary string) error) error {
 	}
 	temporary := fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()) //nolint:gosec // it only has to differ from the others
 	if err := create(temporary); err != nil {
+		_ = c.root.Remove(temporary) // a part of it may be there, on a full disk
 		return err
 	}
 	if err := c.root.Rename(temporary, name); err != nil {

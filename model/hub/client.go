@@ -1,8 +1,11 @@
 package hub
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,10 +16,18 @@ import (
 	"time"
 
 	hfhub "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/goart-dev/art/internal/secret"
 )
 
-// maxListing bounds the bytes of a repository's description.
-const maxListing = 64 << 20
+// Limits of a repository's description, and the time that it may take to arrive.
+const (
+	maxListing = 32 << 20 // bytes
+	maxFiles   = 100_000
+)
+
+// maxListingTime is how long a description may take to arrive. Tests shorten it.
+var maxListingTime = 2 * time.Minute
 
 // client speaks the hub's protocol for one model.
 type client struct {
@@ -26,8 +37,31 @@ type client struct {
 
 // listing is the hub's description of a revision.
 type listing struct {
-	Commit string           `json:"sha"`
-	Files  []hfhub.FileInfo `json:"siblings"`
+	Commit string   `json:"sha"`
+	Files  fileList `json:"siblings"`
+}
+
+// fileList is a list of at most maxFiles files, which is checked before there is memory for more.
+type fileList []hfhub.FileInfo
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *fileList) UnmarshalJSON(data []byte) error {
+	in := json.NewDecoder(bytes.NewReader(data))
+	if start, err := in.Token(); err != nil || start != json.Delim('[') {
+		return errors.New("siblings is not a list")
+	}
+	*l = nil
+	for in.More() {
+		if len(*l) == maxFiles {
+			return fmt.Errorf("it has more than %d files", maxFiles)
+		}
+		var f hfhub.FileInfo
+		if err := in.Decode(&f); err != nil {
+			return err
+		}
+		*l = append(*l, f)
+	}
+	return nil
 }
 
 // remoteFile is a file of a commit.
@@ -45,12 +79,17 @@ func defaultClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// errSlowListing is the error of a description that does not arrive.
+var errSlowListing = errors.New("the hub does not finish its description of the model")
+
 // list requests the commit of the revision and its files.
 func (c *client) list(ctx context.Context) (listing, error) {
 	var l listing
 	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo,
 		url.PathEscape(c.name.Revision))
 	err := c.retry(ctx, func() error {
+		ctx, cancel := context.WithTimeoutCause(ctx, maxListingTime, errSlowListing)
+		defer cancel()
 		resp, err := c.do(ctx, http.MethodGet, address, 0, followAll)
 		if err != nil {
 			return err
@@ -59,9 +98,12 @@ func (c *client) list(ctx context.Context) (listing, error) {
 		if resp.StatusCode != http.StatusOK {
 			return c.refused(resp)
 		}
-		content, err := io.ReadAll(io.LimitReader(resp.Body, maxListing))
+		content, err := io.ReadAll(io.LimitReader(resp.Body, maxListing+1))
 		if err != nil {
-			return temporary(err)
+			return temporary(cmp.Or(context.Cause(ctx), err))
+		}
+		if len(content) > maxListing {
+			return fmt.Errorf("%s describes the model in more than %d MiB", c.Endpoint, maxListing>>20)
 		}
 		l = listing{}
 		if err := json.Unmarshal(content, &l); err != nil {
@@ -108,6 +150,13 @@ func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInf
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", file.Name, err)
 	}
+	if err := checkSize(file.Name, out.size); err != nil {
+		return out, err
+	}
+	if size := listedSize(file); size > 0 && size != out.size {
+		return out, fmt.Errorf("%s: the hub lists %d bytes and sends %d: its responses contradict each other",
+			file.Name, size, out.size)
+	}
 	if listed := listedDigest(file); listed != "" && listed != string(out.digest) {
 		return out, fmt.Errorf("%s: the hub lists the checksum %s and sends %s: its responses contradict each other",
 			file.Name, listed, out.digest)
@@ -145,6 +194,14 @@ func listedDigest(file hfhub.FileInfo) string {
 	return file.BlobID
 }
 
+// listedSize returns the size in a listing, or 0 if the hub gives none.
+func listedSize(file hfhub.FileInfo) int64 {
+	if file.LFS != nil {
+		return file.LFS.Size
+	}
+	return file.Size
+}
+
 // do makes a request for a file, from an offset on.
 func (c *client) do(
 	ctx context.Context, method, address string, offset int64, follow redirectPolicy,
@@ -161,14 +218,15 @@ func (c *client) do(
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	own := *c.Client
-	own.CheckRedirect = follow
+	own := secret.Client(c.Client)
+	own.CheckRedirect = follow // a large file is at another host, which does not get the token
 	resp, err := own.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, temporary(fmt.Errorf("cannot reach the hub: %w; set HF_HUB_OFFLINE=1 to use the cache only", err))
+		return nil, temporary(fmt.Errorf("cannot reach the hub: %s: %w; set HF_HUB_OFFLINE=1 to use the cache only",
+			c.Endpoint, secret.WithoutURL(err)))
 	}
 	return resp, nil
 }
@@ -184,7 +242,7 @@ func followAll(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("the server redirects 10 times")
 	case first.Scheme == "https" && req.URL.Scheme != "https":
 		return fmt.Errorf("the hub redirects from https to %s, which is not protected in transit", req.URL.Scheme)
-	case req.URL.Host != first.Host:
+	case !secret.SameOrigin(req.URL, first) && req.URL.Host != first.Host: // from http to https of a host is fine
 		req.Header.Del("Authorization")
 	}
 	return nil
@@ -205,7 +263,8 @@ func isRedirect(status int) bool { return status >= 300 && status < 400 }
 // refused explains a status other than success, and says what to do.
 func (c *client) refused(resp *http.Response) error {
 	code := resp.Header.Get("X-Error-Code")
-	err := fmt.Errorf("%s answers %s%s", resp.Request.URL.Host, resp.Status, quoted(resp.Header.Get("X-Error-Message")))
+	err := fmt.Errorf("%s answers %d %s%s", resp.Request.URL.Host, resp.StatusCode, http.StatusText(resp.StatusCode),
+		quoted(resp.Header.Get("X-Error-Message")))
 	page := c.Endpoint + "/" + c.name.Repo
 	switch status := resp.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= 500 || status == http.StatusRequestTimeout:

@@ -3,8 +3,10 @@ package hub
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/goart-dev/art/internal/brief"
 )
@@ -24,9 +26,49 @@ var (
 // checkNames refuses names that are not paths within the repository.
 func checkNames(names []string) error {
 	for _, name := range names {
-		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\:\x00") {
+		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, `\:`) || strings.ContainsFunc(name, unicode.IsControl) {
 			return fmt.Errorf("it lists a file %q, which is not a path within the repository: do not use it", name)
 		}
+	}
+	return nil
+}
+
+// reserved are names that Windows takes for devices, whatever follows a dot.
+var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)`)
+
+// checkShards refuses shards that the repository does not have, and names that are not the same file on every system.
+func checkShards(shards, names []string) error {
+	seen := map[string]string{}
+	for _, shard := range shards {
+		folded := strings.ToLower(shard)
+		switch {
+		case !slices.Contains(names, shard):
+			return fmt.Errorf("its %s lists %q, which it does not have", indexFile, shard)
+		case !strings.HasSuffix(shard, ".safetensors"), strings.ContainsAny(shard, `<>"|?*`), reserved.MatchString(shard):
+			return fmt.Errorf("its %s lists %q, which is no name of a file with weights: do not use it", indexFile, shard)
+		case seen[folded] != "":
+			return fmt.Errorf("its %s lists %q and %q, which are one file on some systems: do not use it", indexFile,
+				seen[folded], shard)
+		}
+		seen[folded] = shard
+	}
+	return nil
+}
+
+// maxSmall and maxWeights bound the bytes of a file: the hub takes up to 500 GB of one.
+const (
+	maxSmall   = 1 << 30
+	maxWeights = 1 << 40
+)
+
+// checkSize refuses a size that no file of that name has.
+func checkSize(name string, size int64) error {
+	limit := int64(maxSmall)
+	if strings.HasSuffix(name, ".safetensors") {
+		limit = maxWeights
+	}
+	if size > limit {
+		return fmt.Errorf("%s: the server gives a size of %d bytes, more than %d: do not use it", name, size, limit)
 	}
 	return nil
 }

@@ -167,10 +167,8 @@ func (p *pull) getShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, shard := range shards {
-		if !slices.Contains(p.listing.names(), shard) {
-			return fmt.Errorf("its %s lists %s, which it does not have", indexFile, shard)
-		}
+	if err := checkShards(shards, p.listing.names()); err != nil {
+		return err
 	}
 	return p.get(ctx, shards)
 }

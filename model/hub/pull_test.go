@@ -359,7 +359,7 @@ func TestPull_Refused(t *testing.T) {
 		{"revision", nil, func(*hubtest.Server, *Options) string { return repo + "@v9" }, []string{"404", `no revision "v9"`, "tree/main"}},
 		{"no weights", without("model.safetensors"), nil, []string{"no model.safetensors", "pytorch_model.bin"}},
 		{"no tokenizer", without("tokenizer.json", "tokenizer_config.json"), nil, []string{"no tokenizer.json, tokenizer_config.json"}},
-		{"no shard", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"x.safetensors"}}`)}, nil, []string{"lists x.safetensors, which it does not have"}},
+		{"no shard", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"x.safetensors"}}`)}, nil, []string{`lists "x.safetensors", which it does not have`}},
 		{"shard outside", map[string][]byte{"config.json": nil, "tokenizer.json": nil, "tokenizer_config.json": nil, indexFile: []byte(`{"weight_map":{"a":"../x.safetensors"}}`)}, nil, []string{`"../x.safetensors"`}},
 		{"parent", nil, func(s *hubtest.Server, _ *Options) string {
 			s.Listing = siblings(map[string]any{"rfilename": "a/../../x"})

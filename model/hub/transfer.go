@@ -110,10 +110,10 @@ func (t *transfer) restart() error {
 
 // complete fetches the rest and checks the whole.
 func (t *transfer) complete(ctx context.Context) error {
-	before := t.have
+	most := t.have // a server that starts over makes no progress before it is beyond that
 	progressed := func() bool {
-		more := t.have > before
-		before = t.have
+		more := t.have > most
+		most = max(most, t.have)
 		return more
 	}
 	err := t.client.retryWhile(ctx, func() error { return t.get(ctx) }, progressed)
@@ -144,7 +144,7 @@ func (t *transfer) get(ctx context.Context) error {
 			return err
 		}
 		if resp.StatusCode != http.StatusOK {
-			return temporary(fmt.Errorf("%s answers %s", resp.Request.URL.Host, resp.Status))
+			return temporary(fmt.Errorf("%s answers %d", resp.Request.URL.Host, resp.StatusCode))
 		}
 	case resp.StatusCode != http.StatusPartialContent:
 		return t.client.refused(resp)
@@ -164,17 +164,26 @@ func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) 
 		n, err := body.Read(buffer[:min(int64(len(buffer)), t.want.size-t.have)])
 		if n > 0 {
 			watch.Reset(maxSilence)
-			if _, err := t.part.Write(buffer[:n]); err != nil {
+			if err := t.write(buffer[:n]); err != nil {
 				return err
 			}
-			t.sum.Write(buffer[:n])
-			t.have += int64(n)
 			t.report(t.have)
 		}
 		if err != nil && t.have < t.want.size {
 			return temporary(fmt.Errorf("the connection was cut at %d of %d bytes: %w", t.have, t.want.size,
 				errors.Join(err, context.Cause(ctx))))
 		}
+	}
+	return nil
+}
+
+// write appends bytes. What a full disk has taken of them counts.
+func (t *transfer) write(b []byte) error {
+	n, err := t.part.Write(b)
+	t.sum.Write(b[:n])
+	t.have += int64(n)
+	if err != nil {
+		return fmt.Errorf("%w; what is there is kept: try again when there is room for %d more bytes", err, t.want.size-t.have)
 	}
 	return nil
 }

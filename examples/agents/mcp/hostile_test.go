@@ -59,7 +59,7 @@ func TestConnect_EndlessLists(t *testing.T) {
 		"same cursor":  {func(int) string { return "" }, func(int) string { return "c" }, "no end"},
 		"cursor cycle": {func(int) string { return "" }, func(n int) string { return fmt.Sprint(n % 3) }, "no end"},
 		"large cursor": {func(int) string { return "" }, func(n int) string { return fmt.Sprint(n, large) }, "16 MiB"},
-		"large pages": {func(n int) string {
+		"long pages": {func(n int) string {
 			return fmt.Sprintf(`{"name": "t%d", "uri": "x://1", "description": %q, "inputSchema": {"type": "object"}}`, n, large)
 		}, func(n int) string { return fmt.Sprint(n) }, "16 MiB"},
 		"entries": {func(int) string {
@@ -103,7 +103,7 @@ func TestConnect_EndlessLists(t *testing.T) {
 	}
 }
 
-// TestConnect_OtherHost: headers, and messages, go to the host of the address only: not where it redirects to, nor where
+// TestConnect_OtherHost: headers and messages go to the host of the address only, not where it redirects to, nor where
 // an SSE server wants messages.
 func TestConnect_OtherHost(t *testing.T) {
 	options := &mcp.Options{Header: http.Header{"x-key": {secrettest.Key}}}
