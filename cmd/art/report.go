@@ -11,11 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/rundir"
@@ -29,8 +27,9 @@ func init() {
 		text: `
 Writes a zip file about a run: what it was begun with, its history, the list of its files, the
 version of art and the machine, and a plot of the rewards. Trajectories, which hold what was said,
-are only in it with --trajectories; weights never are. Folders of this machine, user names and what
-looks like a key are replaced. Look at it before you hand it on.
+are only in it with --trajectories; weights never are. Folders of this machine, user names and keys are
+replaced: values of environment variables that are named like a key, and whatever has the form or
+the name of one. Look at it before you hand it on.
 
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {
@@ -60,6 +59,7 @@ func (r *reporter) report(name string, stdout io.Writer) (err error) {
 	}
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
+	hidden := newRedactor()
 	parts := []func(*rundir.Run) (map[string][]byte, error){aboutPart, historyPart, listPart, plotPart}
 	if r.trajectories {
 		parts = append(parts, trajectoriesPart)
@@ -70,11 +70,11 @@ func (r *reporter) report(name string, stdout io.Writer) (err error) {
 			return err
 		}
 		for _, name := range sortedKeys(files) {
-			w, err := z.Create(name)
+			w, err := z.Create(hidden.text(name))
 			if err != nil {
 				return err
 			}
-			if _, err := w.Write(redact(files[name])); err != nil {
+			if _, err := w.Write(hidden.file(name, files[name])); err != nil {
 				return err
 			}
 		}
@@ -173,29 +173,4 @@ func trajectoriesPart(r *rundir.Run) (map[string][]byte, error) {
 		}
 	}
 	return out, nil
-}
-
-// secrets are what keys look like: those of APIs by their prefix, and values behind words such as "token".
-var secrets = []*regexp.Regexp{
-	regexp.MustCompile(`\b(?:sk|pk|hf|gsk|xai|ghp|gho|github_pat|glpat|AKIA|AIza)[-_]?[A-Za-z0-9_-]{16,}`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`), // JSON web tokens
-	regexp.MustCompile(`(?i)\bbearer +[A-Za-z0-9._~+/=-]{8,}`),
-}
-
-// redact replaces keys, folders of this machine, and the name of the user.
-func redact(content []byte) []byte {
-	text := string(content)
-	for _, secret := range secrets {
-		text = secret.ReplaceAllString(text, "REDACTED")
-	}
-	if home, err := os.UserHomeDir(); err == nil && len(home) > 1 {
-		text = strings.ReplaceAll(text, home, "HOME")
-	}
-	if here, err := os.Getwd(); err == nil && len(here) > 1 {
-		text = strings.ReplaceAll(text, here, "HERE")
-	}
-	if user := os.Getenv("USER"); len(user) > 3 {
-		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(user)+`\b`).ReplaceAllString(text, "USER")
-	}
-	return []byte(text)
 }

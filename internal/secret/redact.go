@@ -26,7 +26,7 @@ var secretValues = regexp.MustCompile(strings.Join([]string{
 	`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`, // OpenAI, Anthropic, OpenRouter, Langfuse, Stripe
 	`\b(?:hf|tml|tgp|gsk|r8|xai|nvapi|wandb_v1|glpat|pypi|npm|dop_v1|opk|ntn|lin_api|dapi)[-_][A-Za-z0-9_-]{16,}`,
 	`\bgh[pousr]_[A-Za-z0-9]{20,}`,                              // GitHub
-	`\bgithub_pat_[A-Za-z0-9_]{20,}`,                            //
+	`\bgithub_pat_[A-Za-z0-9_]{16,}`,                            //
 	`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,                             // AWS
 	`\bAIza[0-9A-Za-z_-]{30,}`,                                  // Google
 	`\bya29\.[0-9A-Za-z_-]{20,}`,                                //
@@ -49,8 +49,10 @@ var (
 	assigned = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)(["'\\]*\s*[:=]\s*\[?\s*["'\\]*)([^\s"'\\,;&<>{}()\[\]]+)`)
 	// flag is the same of a command line.
 	flag = regexp.MustCompile(`(-[A-Za-z][A-Za-z0-9_-]*)(\s+["']*)([^\s"'-][^\s"']*)`)
-	// headerLine is a header whose value is a secret up to its end.
-	headerLine = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)(["'\\]*\s*[:=]\s*[\[]?["'\\]*)` +
+	// element is an element of XML, and a parameter in the formats of tool calls that look like it.
+	element = regexp.MustCompile(`(<(?:parameter(?:=|\s+name="))?([A-Za-z][A-Za-z0-9_.-]*)"?>\s*)([^<]*[^<\s])`)
+	// headerLine is a header, or the like, whose value is a secret up to its end.
+	headerLine = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|connection_?string|dsn)(["'\\]*\s*[:=]\s*[\[]?["'\\]*)` +
 		`[^\r\n"'\\]+`)
 	isURL = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://`)
 )
@@ -146,6 +148,12 @@ func Text(text string) string {
 		}
 		return word
 	})
+	text = element.ReplaceAllStringFunc(text, func(found string) string {
+		if part := element.FindStringSubmatch(found); IsName(part[2]) {
+			return part[1] + Redacted
+		}
+		return found
+	})
 	return redactAssigned(redactAssigned(text, flag), assigned)
 }
 
@@ -185,7 +193,7 @@ func redactAssigned(text string, form *regexp.Regexp) string {
 func isSecret(name, between, value string) bool {
 	number := strings.Trim(value, "0123456789.+-eE") == ""
 	switch {
-	case strings.HasPrefix(value, Redacted[:1]), slices.Contains([]string{"true", "false", "null", "None"}, value):
+	case slices.Contains([]string{"true", "false", "null", "None", "redacted", Redacted}, value):
 		return false
 	case isNamed(name, true):
 		return true

@@ -26,7 +26,8 @@ var (
 // checkNames refuses names that are not paths within the repository.
 func checkNames(names []string) error {
 	for _, name := range names {
-		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, `\:`) || strings.ContainsFunc(name, unicode.IsControl) {
+		if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, `\:`) ||
+			strings.ContainsFunc(name, unicode.IsControl) {
 			return fmt.Errorf("it lists a file %q, which is not a path within the repository: do not use it", name)
 		}
 	}

@@ -40,8 +40,8 @@ func blobs(t *testing.T, opts *Options) (names []string) {
 	return names
 }
 
-// TestPull_OtherHost: the token does not follow a redirect of the description, or of a file, to another host; without it
-// the redirect is followed, as a hub's own to its store is.
+// TestPull_OtherHost: the token does not follow a redirect of the description, or of a file, to another host; without
+// it the redirect is followed, as a hub's own to its store is.
 func TestPull_OtherHost(t *testing.T) {
 	for _, of := range []string{"/api/", "config.json", "model.safetensors"} {
 		server, opts := start(t, modelFiles())
@@ -287,8 +287,8 @@ func TestPull_Names(t *testing.T) {
 	}
 }
 
-// TestPull_OtherContent: a download that broke off and goes on with another content does not become a file: neither when
-// the server says so nor when it does not.
+// TestPull_OtherContent: a download that broke off and goes on with another content does not become a file, whether the
+// server says so or not.
 func TestPull_OtherContent(t *testing.T) {
 	for name, told := range map[string]bool{"under the same checksum": false, "under another checksum": true} {
 		server, opts := start(t, modelFiles())

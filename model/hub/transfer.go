@@ -183,7 +183,8 @@ func (t *transfer) write(b []byte) error {
 	t.sum.Write(b[:n])
 	t.have += int64(n)
 	if err != nil {
-		return fmt.Errorf("%w; what is there is kept: try again when there is room for %d more bytes", err, t.want.size-t.have)
+		return fmt.Errorf("%w; what is there is kept: try again when there is room for %d more bytes", err,
+			t.want.size-t.have)
 	}
 	return nil
 }
