@@ -75,7 +75,7 @@ func finish(t *Trajectory, start time.Time) {
 		return
 	}
 	if t.Start.IsZero() {
-		t.Start = start
+		t.Start, t.began = start, start
 	}
 	t.Finish()
 }

@@ -62,6 +62,9 @@ type Trajectory struct {
 	// [Trajectory.Finish], a gather or [Record] the second.
 	Start    time.Time
 	Duration time.Duration
+
+	// began is Start with the reading of the monotonic clock, until Finish: the wall clock may be set meanwhile.
+	began time.Time
 }
 
 // TrajectoryGroup is a set of runs that can be compared: the same task, tried several times.
@@ -95,10 +98,11 @@ type Failure struct {
 
 // NewTrajectory starts a trajectory with the given messages, and with maps for Metrics and Metadata. Start is now.
 func NewTrajectory(messages ...Message) *Trajectory {
+	began := time.Now()
 	return &Trajectory{
 		History: History{Messages: messages},
 		Metrics: map[string]float64{}, Metadata: map[string]any{},
-		Start: time.Now().UTC().Round(0),
+		Start: began.UTC().Round(0), began: began,
 	}
 }
 
@@ -107,8 +111,15 @@ func newGroup() *TrajectoryGroup {
 	return &TrajectoryGroup{Metrics: map[string]float64{}, Metadata: map[string]any{}}
 }
 
-// Finish sets Duration to the time since Start.
-func (t *Trajectory) Finish() { t.Duration = time.Since(t.Start) }
+// Finish sets Duration to the time since Start, at least 0. After [NewTrajectory] it does not matter when the clock is
+// set in between.
+func (t *Trajectory) Finish() {
+	start := t.Start
+	if start.Equal(t.began.Round(0)) {
+		start = t.began
+	}
+	t.Duration, t.began = max(0, time.Since(start)), time.Time{}
+}
 
 // Histories returns the main history and the additional ones, in order.
 func (t *Trajectory) Histories() []*History {

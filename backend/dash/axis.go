@@ -235,6 +235,8 @@ func ago(t, now time.Time) string {
 	switch d := now.Sub(t); {
 	case t.IsZero():
 		return "never"
+	case d < -time.Minute: // the clock was set back
+		return t.Format("2006-01-02 15:04")
 	case d < 10*time.Second:
 		return "now"
 	case d < 48*time.Hour:

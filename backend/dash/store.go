@@ -158,7 +158,7 @@ func (r *run) isActive(now time.Time) bool {
 	if wall, ok := r.newest("time/step_wall_s"); ok && wall < 1e6 {
 		patience = max(patience, time.Duration(4*wall*float64(time.Second)))
 	}
-	return now.Sub(r.stored) < patience
+	return now.Sub(r.stored).Abs() < patience // what was stored in the future was stored before the clock was set
 }
 
 // indexKey names a state of a trajectory file.

@@ -87,6 +87,9 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return seconds(s), true
 	}
 	if at, err := http.ParseTime(text); err == nil {
+		if theirs, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = theirs // one of the clocks may be wrong
+		}
 		return max(at.Sub(now), 0), true
 	}
 	return 0, false

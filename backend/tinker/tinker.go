@@ -71,7 +71,7 @@ type Backend struct {
 	quit context.CancelFunc
 	busy sync.WaitGroup
 
-	beaten atomic.Int64 // when the newest heartbeat was answered, in Unix seconds
+	beaten atomic.Pointer[time.Time] // when the newest heartbeat was answered; nil for none
 
 	mu       sync.Mutex
 	closed   bool
@@ -163,7 +163,7 @@ func (b *Backend) beat() {
 		}
 		switch {
 		case err == nil:
-			b.beaten.Store(time.Now().Unix())
+			b.beaten.Store(new(time.Now()))
 		case b.life.Err() == nil:
 			b.opts.Logger.Warn("heartbeat failed", "error", err)
 		}
@@ -171,7 +171,10 @@ func (b *Backend) beat() {
 }
 
 // alive reports whether the service has answered a heartbeat lately.
-func (b *Backend) alive() bool { return time.Since(time.Unix(b.beaten.Load(), 0)) < requestTime }
+func (b *Backend) alive() bool {
+	at := b.beaten.Load()
+	return at != nil && time.Since(*at) < requestTime
+}
 
 // Close ends the session and releases the run directories. What is not published or saved is lost.
 func (b *Backend) Close() error {

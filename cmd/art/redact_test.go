@@ -94,9 +94,10 @@ func plant(t *testing.T, root, dir string) {
 	for i, text := range planted {
 		quoted, _ := json.Marshal(text)
 		history = fmt.Appendf(history, `{"step":3,"train/planted":%d,"note":%s}`+"\n", i, quoted)
-		x.Messages = append(x.Messages, art.User(text), art.Message{Role: art.RoleAssistant, Content: text, ToolCalls: []art.ToolCall{
-			{ID: fmt.Sprint(i), Name: "f", Arguments: `{"text":` + string(quoted) + `}`},
-		}}, art.ToolResult(fmt.Sprint(i), text+"\n"+text))
+		x.Messages = append(x.Messages, art.User(text), art.Message{
+			Role: art.RoleAssistant, Content: text,
+			ToolCalls: []art.ToolCall{{ID: fmt.Sprint(i), Name: "f", Arguments: `{"text":` + string(quoted) + `}`}},
+		}, art.ToolResult(fmt.Sprint(i), text+"\n"+text))
 		x.Metadata[fmt.Sprint("m", i)] = text
 		x.Logs = append(x.Logs, text)
 	}

@@ -191,7 +191,7 @@ func (w *watcher) screen(r *rundir.Run, rows []art.HistoryRow) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  step %d  %s  stored %v ago\n", w.bold(printable(about.Project+"/"+about.Name)), step,
-		printable(about.Base), w.now().Sub(stored).Round(time.Second))
+		printable(about.Base), max(0, w.now().Sub(stored).Round(time.Second)))
 	if best, err := art.BestStep(rows, steps, ""); err == nil {
 		value, _ := art.Logged(rows, "val/reward", best)
 		fmt.Fprintf(&b, "best val/reward %.4g at step %d\n", value, best)

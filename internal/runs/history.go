@@ -169,7 +169,7 @@ func (r *Run) recoverHistory() error {
 		return err
 	}
 	read := r.readHistory(content)
-	r.history = history{rows: read.rows, start: cmp.Or(read.start, r.now()), size: int64(len(content))}
+	r.history = history{rows: read.rows, start: startAt(r.now(), read), size: int64(len(content))}
 	if len(read.aside) > 0 {
 		if err := r.setAside(read.aside); err != nil {
 			return err
@@ -254,10 +254,28 @@ func (r *Run) readHistory(content []byte) historyRead {
 	return read
 }
 
+// startAt returns the start of a run that is opened now, with now's reading of the monotonic clock. When the clock has
+// been set back since the rows were stored, the time of the run goes on from the last of them.
+func startAt(now time.Time, read historyRead) time.Time {
+	if read.start.IsZero() {
+		return now
+	}
+	passed := now.Sub(read.start)
+	for _, row := range read.rows {
+		if seconds := row.Metrics[keyWallClock]; seconds < maxWallClock { // not NaN
+			passed = max(passed, time.Duration(seconds*float64(time.Second)))
+		}
+	}
+	return now.Add(-max(0, passed))
+}
+
+// maxWallClock bounds what a row can say of the time of a run, in seconds.
+const maxWallClock = 1e9
+
 // startOf returns the start of the run according to a row, or the zero time.
 func startOf(row art.HistoryRow, recorded time.Time) time.Time {
 	seconds := row.Metrics[keyWallClock]
-	if recorded.IsZero() || !(seconds >= 0 && seconds < 1e9) {
+	if recorded.IsZero() || !(seconds >= 0 && seconds < maxWallClock) {
 		return time.Time{}
 	}
 	return recorded.Add(-time.Duration(seconds * float64(time.Second)))

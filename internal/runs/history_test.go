@@ -3,6 +3,7 @@ package runs
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,7 +102,7 @@ func TestLog_Refused(t *testing.T) {
 	require.NoFileExists(t, r.historyPath())
 }
 
-// The clock of a run goes on when it is opened again.
+// The clock of a run goes on when it is opened again, from the last row where it was set back meanwhile.
 func TestLog_WallClockContinues(t *testing.T) {
 	r := openTemp(t, 0)
 	r.now = func() time.Time { return clock().Add(time.Minute) }
@@ -113,7 +114,22 @@ func TestLog_WallClockContinues(t *testing.T) {
 	rows, err := r.History()
 	require.NoError(t, err)
 	require.Equal(t, 60.0, rows[0].Metrics["time/wall_clock_sec"])
-	require.Equal(t, 3600.0, rows[1].Metrics["time/wall_clock_sec"])
+	require.Equal(t, 3660.0, rows[1].Metrics["time/wall_clock_sec"], "an hour after it was opened again")
+}
+
+// TestLog_ClockJumps: the clock of a run never goes back, and when it is set while nothing runs, a run can be opened.
+func TestLog_ClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		r := openTemp(t, 0)
+		r.now = func() time.Time { return clock().Add(time.Minute) }
+		require.NoError(t, r.Log("val", 0, nil))
+		r, err := reopenAt(t, r, clock().Add(jump))
+		require.NoError(t, err)
+		require.NoError(t, r.Log("test", 0, nil))
+		rows, err := r.History()
+		require.NoError(t, err)
+		require.Equal(t, max(60, jump.Seconds()), rows[1].Metrics["time/wall_clock_sec"])
+	}
 }
 
 // A partially written row does not damage the next one, whether or not it could be truncated.
@@ -198,4 +214,16 @@ func FuzzReadHistory(f *testing.F) {
 		again := r.readHistory(joinRows(read.rows))
 		require.Equal(t, joinRows(read.rows), joinRows(again.rows))
 	})
+}
+
+// reopenAt opens a run again at a time.
+func reopenAt(t *testing.T, r *Run, at time.Time) (*Run, error) {
+	t.Helper()
+	require.NoError(t, r.Close())
+	root := filepath.Join(r.Dir(), "..", "..", "..")
+	again, err := open(root, "project", "model", &Options{Now: func() time.Time { return at }}, disk{})
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, again.Close()) })
+	}
+	return again, err
 }

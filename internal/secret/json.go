@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// JSON returns a JSON value in which secrets are replaced as [Redact] does, with its keys in their order and its numbers
-// as they are; also within texts that are JSON themselves, such as arguments of tools. text is applied to texts and
-// keys, after [Text]. ok is false for what is no JSON.
+// JSON returns a JSON value in which secrets are replaced as [Redact] does, with its keys in their order and its
+// numbers as they are; also within texts in which there is JSON, such as arguments of tools. text is applied to texts
+// and keys, after [Text]. ok is false for what is no JSON.
 func JSON(data []byte, text func(string) string) (redacted []byte, ok bool) {
 	if !json.Valid(data) {
 		return nil, false

@@ -17,8 +17,8 @@ func TestJSON_Form(t *testing.T) {
 	got, ok := secret.JSON([]byte(plain), strings.Clone)
 	require.True(t, ok)
 	require.Equal(t, plain, string(got))
-	got, ok = secret.JSON([]byte(`{"key":"x","b":["token","y"],"c":{"value":"z","name":"cookie"},"d":"{\"auth\":\"w\"} ok"}`),
-		strings.ToUpper)
+	got, ok = secret.JSON([]byte(`{"key":"x","b":["token","y"],"c":{"value":"z","name":"cookie"},`+
+		`"d":"{\"auth\":\"w\"} ok"}`), strings.ToUpper)
 	require.True(t, ok)
 	require.Equal(t, `{"KEY":"[redacted]","B":["TOKEN","[redacted]"],"C":{"VALUE":"[redacted]","NAME":"COOKIE"},`+
 		`"D":"{\"AUTH\":\"[REDACTED]\"} OK"}`, string(got))

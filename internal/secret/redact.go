@@ -46,14 +46,15 @@ var (
 	longWord = regexp.MustCompile(`[A-Za-z0-9/+=]{40,}`)
 	// assigned is a name, what stands between it and its value, and the value, or the beginning of one in quotes: a
 	// variable of an environment, a part of the query of a URL, a header, JSON or YAML.
-	assigned = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)(["'\\]*\s*[:=]\s*\[?\s*["'\\]*)([^\s"'\\,;&<>{}()\[\]]+)`)
+	assigned = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_.-]*)(["'\\]*\s*[:=]\s*\[?\s*["'\\]*)` +
+		`([^\s"'\\,;&<>{}()\[\]]+)`)
 	// flag is the same of a command line.
 	flag = regexp.MustCompile(`(-[A-Za-z][A-Za-z0-9_-]*)(\s+["']*)([^\s"'-][^\s"']*)`)
 	// element is an element of XML, and a parameter in the formats of tool calls that look like it.
 	element = regexp.MustCompile(`(<(?:parameter(?:=|\s+name="))?([A-Za-z][A-Za-z0-9_.-]*)"?>\s*)([^<]*[^<\s])`)
 	// headerLine is a header, or the like, whose value is a secret up to its end.
-	headerLine = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|connection_?string|dsn)(["'\\]*\s*[:=]\s*[\[]?["'\\]*)` +
-		`[^\r\n"'\\]+`)
+	headerLine = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|connection_?string|dsn)` +
+		`(["'\\]*\s*[:=]\s*[\[]?["'\\]*)[^\r\n"'\\]+`)
 	isURL = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://`)
 )
 

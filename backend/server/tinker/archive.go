@@ -48,7 +48,7 @@ func (s *Server) newLink(t *user, r *http.Request) (token string, l *link, err e
 	if s.opts.Folder == nil {
 		return "", nil, fail(http.StatusNotImplemented, "this server does not know where its backend stores weights")
 	}
-	l = &link{expires: time.Now().Add(linkTime).UTC()}
+	l = &link{expires: time.Now().Add(linkTime)}
 	if l.dir, err = s.opts.Folder(saved.Weights); err != nil {
 		return "", nil, err
 	}
@@ -84,8 +84,8 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, t *user) error 
 	}
 	url := baseURL(r) + downloads + token + "/" + archiveFile
 	w.Header().Set("Location", url)
-	w.Header().Set("Expires", l.expires.Format(http.TimeFormat))
-	return sendJSON(w, http.StatusFound, map[string]any{"url": url, "expires": l.expires})
+	w.Header().Set("Expires", l.expires.UTC().Format(http.TimeFormat))
+	return sendJSON(w, http.StatusFound, map[string]any{"url": url, "expires": l.expires.UTC()})
 }
 
 // externalURLs serves GET .../external_weights_urls: an address of each file.
@@ -101,7 +101,7 @@ func (s *Server) externalURLs(w http.ResponseWriter, r *http.Request, t *user) e
 	for _, file := range l.files {
 		urls[file] = baseURL(r) + downloads + token + "/" + file
 	}
-	return sendJSON(w, http.StatusOK, map[string]any{"urls": urls, "expires": l.expires})
+	return sendJSON(w, http.StatusOK, map[string]any{"urls": urls, "expires": l.expires.UTC()})
 }
 
 // download serves a file of a link.

@@ -184,7 +184,7 @@ func (s *Server) tenantNamed(name string) *tenant {
 // restoreFuture adds the future of an operation from before a restart.
 func (s *Server) restoreFuture(f *future, stored *storedResult) {
 	if stored != nil {
-		f.out, f.ended = stored.Out, stored.Ended
+		f.out, f.ended = stored.Out, time.Now() // not when it ended: the clock may have been set since
 		close(f.done)
 	} else {
 		f.tenant.restored()

@@ -108,7 +108,7 @@ func exitRecord(failed bool, runtime time.Duration) []byte {
 	if failed {
 		code = 1
 	}
-	b := protofield.AppendVarint(protofield.AppendVarint(nil, 1, code), 2, uint64(runtime.Seconds()))
+	b := protofield.AppendVarint(protofield.AppendVarint(nil, 1, code), 2, uint64(max(0, runtime.Seconds())))
 	return protofield.AppendBytes(nil, fieldExit, b)
 }
 
