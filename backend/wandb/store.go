@@ -2,6 +2,7 @@ package wandb
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,11 +61,17 @@ func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) 
 		for _, c := range page.Data {
 			steps, after = append(steps, c.Step), c.ID
 		}
-		if !page.HasMore || len(page.Data) == 0 {
+		switch {
+		case !page.HasMore || len(page.Data) == 0:
 			return steps, nil
+		case len(steps) > maxCheckpoints:
+			return nil, b.failed(path, fmt.Errorf("the service lists more than %d checkpoints", maxCheckpoints))
 		}
 	}
 }
+
+// maxCheckpoints bounds a list without an end.
+const maxCheckpoints = 1_000_000
 
 // DeleteCheckpoints deletes all checkpoints of the service but those to keep and the newest, also in the run directory.
 func (b *Backend) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {

@@ -247,7 +247,7 @@ func (b *Backend) await(ctx context.Context, e *entry, t *training) (map[string]
 				return seen.means(), b.hide(seen.failed)
 			}
 		}
-		if page.HasMore {
+		if page.HasMore && len(page.Data) > 0 {
 			continue
 		}
 		select {

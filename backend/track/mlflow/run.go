@@ -24,6 +24,7 @@ const (
 	maxMetrics = 1000
 	maxParams  = 100
 	maxValue   = 6000
+	maxPages   = 1000 // of the history of a metric
 )
 
 // run is a run on the server.
@@ -170,7 +171,7 @@ func (r *run) Written(ctx context.Context) (track.Values, error) {
 // readMetric adds all values of a metric.
 func (r *run) readMetric(ctx context.Context, key string, values track.Values) error {
 	query := url.Values{"run_id": {r.id}, "metric_key": {key}, "max_results": {"25000"}}
-	for {
+	for range maxPages {
 		var page struct {
 			Metrics []metric `json:"metrics"`
 			Next    string   `json:"next_page_token"`
@@ -189,6 +190,7 @@ func (r *run) readMetric(ctx context.Context, key string, values track.Values) e
 		}
 		query.Set("page_token", page.Next)
 	}
+	return fmt.Errorf("mlflow: the history of %.100q has more than %d pages", key, maxPages)
 }
 
 // Config implements [track.Run]. A parameter is written once; the first value stays.
