@@ -92,10 +92,15 @@ var layers = map[string]layer{
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
+	"backend/server/internal/tenancy": {own: []string{"", "internal/stable"}, light: true},
 	"backend/server/wandb": {own: []string{
-		"", "backend/server", "backend/server/access", "internal/wandbwire", "internal/wire",
+		"", "backend/server", "backend/server/access", "backend/server/internal/tenancy", "internal/stable",
+		"internal/wandbwire", "internal/wire",
 	}, light: true},
-	"backend/server/tinker": {own: []string{"", "backend/server", "backend/server/access", "internal/tinkerwire"}},
+	"backend/server/tinker": {own: []string{
+		"", "backend/server", "backend/server/access", "backend/server/internal/tenancy", "internal/stable",
+		"internal/tinkerwire",
+	}},
 	"backend/tinker": {own: []string{
 		"", "backend/rundir", "backend/server", "grpo/credit", "internal/client", "internal/runs", "internal/secret",
 		"internal/tinkerwire", "internal/trainset", "tokenizer", "tokenizer/chat",
@@ -157,9 +162,10 @@ var layers = map[string]layer{
 	"internal/onig":              {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
 	"internal/secret":            {},
 	"internal/secret/secrettest": {light: true},
-	"internal/runs": {own: []string{""}, mods: []string{
-		"github.com/parquet-go/parquet-go", "github.com/gofrs/flock", "golang.org/x/sys/windows",
+	"internal/runs": {own: []string{"", "internal/stable"}, mods: []string{
+		"github.com/parquet-go/parquet-go", "golang.org/x/sys/windows",
 	}},
+	"internal/stable":  {mods: []string{"github.com/gofrs/flock", "golang.org/x/sys/windows"}, light: true},
 	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":  {light: true},
 	"internal/migrate": {

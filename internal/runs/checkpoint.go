@@ -83,16 +83,16 @@ func (r *Run) commit(step int, write func(dir string) error) error {
 	if err := r.discard(final); err != nil {
 		return err
 	}
-	if err := r.disk.removeAll(temp); err != nil {
+	if err := r.disk.RemoveAll(temp); err != nil {
 		return err
 	}
 	if err := r.stage(temp, write); err != nil {
-		return errors.Join(err, r.disk.removeAll(temp))
+		return errors.Join(err, r.disk.RemoveAll(temp))
 	}
-	if err := r.disk.rename(temp, final); err != nil {
-		return errors.Join(err, r.disk.removeAll(temp))
+	if err := r.disk.Rename(temp, final); err != nil {
+		return errors.Join(err, r.disk.RemoveAll(temp))
 	}
-	if err := r.disk.syncDir(r.checkpoints()); err != nil {
+	if err := r.disk.SyncDir(r.checkpoints()); err != nil {
 		return errors.Join(err, r.discard(final))
 	}
 	return nil
@@ -100,13 +100,13 @@ func (r *Run) commit(step int, write func(dir string) error) error {
 
 // stage fills dir and makes its content durable.
 func (r *Run) stage(dir string, write func(dir string) error) error {
-	if err := r.disk.mkdir(dir); err != nil {
+	if err := r.disk.Mkdir(dir); err != nil {
 		return err
 	}
 	if err := guard(dir, write); err != nil {
 		return err
 	}
-	if err := r.disk.write(filepath.Join(dir, modelName), os.O_EXCL, r.model); err != nil {
+	if err := r.disk.Write(filepath.Join(dir, modelName), os.O_EXCL, r.model); err != nil {
 		return err
 	}
 	return r.sealCheckpoint(dir)

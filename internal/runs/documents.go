@@ -22,7 +22,7 @@ func (r *Run) WriteModel(v any) error {
 		if err != nil {
 			return invalid(op, err)
 		}
-		if err := r.disk.replace(filepath.Join(r.dir, modelName), content); err != nil {
+		if err := r.disk.Replace(filepath.Join(r.dir, modelName), content); err != nil {
 			return storage(op, err, "")
 		}
 		r.model = content
@@ -99,7 +99,7 @@ func (r *Run) writeDocument(name string, v any) error {
 	if err != nil {
 		return invalid("write "+name, err)
 	}
-	if err := r.disk.replace(filepath.Join(r.dir, name), append(content, '\n')); err != nil {
+	if err := r.disk.Replace(filepath.Join(r.dir, name), append(content, '\n')); err != nil {
 		return storage("write "+name, err, "")
 	}
 	return nil

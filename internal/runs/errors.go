@@ -6,14 +6,15 @@ import (
 	"io/fs"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/stable"
 )
 
 // storage is an error of the file system; hint may be empty.
 func storage(op string, err error, hint string) error {
 	switch {
-	case isDiskFull(err):
+	case stable.IsFull(err):
 		hint = join("the disk is full: free some space and try again", hint)
-	case isReadOnly(err), errors.Is(err, fs.ErrPermission):
+	case stable.IsReadOnly(err), errors.Is(err, fs.ErrPermission):
 		hint = join("the folder cannot be written to", hint)
 	}
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrStorage, err), Hint: hint}

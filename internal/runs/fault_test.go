@@ -26,7 +26,7 @@ type fault struct {
 	durable *durable // observes what is fsynced; may be nil
 }
 
-func (f *fault) disk() disk { return disk{hook: f.change} }
+func (f *fault) disk() disk { return disk{Hook: f.change} }
 
 func (f *fault) change(op, path string, do func() error) error {
 	n := f.seen

@@ -133,9 +133,9 @@ func (r *Run) appendRow(row historyRow) error {
 	if err := r.announceHistory(before, append(slices.Clone(before), line...)); err != nil {
 		return err
 	}
-	if err := r.disk.append(r.historyPath(), line); err != nil {
+	if err := r.disk.Append(r.historyPath(), line); err != nil {
 		r.history.torn = true
-		return errors.Join(err, r.disk.truncate(r.historyPath(), r.history.size))
+		return errors.Join(err, r.disk.Truncate(r.historyPath(), r.history.size))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Run) rewriteHistory(rows []historyRow) error {
 		return err
 	}
 	r.history.torn = true
-	if err := r.disk.replace(r.historyPath(), content); err != nil {
+	if err := r.disk.Replace(r.historyPath(), content); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -195,11 +195,11 @@ func (r *Run) cutHistory(content, kept []byte) error {
 		}
 	}
 	size := int64(len(kept))
-	if err := r.disk.truncate(r.historyPath(), size); err != nil {
+	if err := r.disk.Truncate(r.historyPath(), size); err != nil {
 		return err
 	}
 	r.history.size = size
-	return r.disk.syncFile(r.historyPath())
+	return r.disk.SyncFile(r.historyPath())
 }
 
 // joinRows returns the content of a file with these rows.
@@ -285,8 +285,8 @@ func startOf(row art.HistoryRow, recorded time.Time) time.Time {
 func (r *Run) setAside(lines [][]byte) error {
 	path := r.historyPath() + ".damaged"
 	content := append(bytes.Join(lines, []byte("\n")), '\n')
-	if err := r.disk.append(path, content); err != nil {
+	if err := r.disk.Append(path, content); err != nil {
 		return err
 	}
-	return r.disk.syncDir(r.dir)
+	return r.disk.SyncDir(r.dir)
 }

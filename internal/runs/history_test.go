@@ -78,12 +78,12 @@ func TestLog_SameAgain(t *testing.T) {
 	r := openTemp(t, 1)
 	metrics := map[string]float64{"x": 1, "nan": math.NaN()}
 	require.NoError(t, r.Log("train", 0, metrics))
-	r.disk.hook = func(op, path string, _ func() error) error { t.Errorf("%s %s", op, path); return nil }
+	r.disk.Hook = func(op, path string, _ func() error) error { t.Errorf("%s %s", op, path); return nil }
 	r.now = func() time.Time { return clock().Add(time.Hour) }
 	require.NoError(t, r.Log("train", 0, metrics))
 	require.NoError(t, r.Log("train", 0, map[string]float64{"train/x": 1}))
 	require.NoError(t, r.Log("train", 0, nil))
-	r.disk.hook = nil
+	r.disk.Hook = nil
 }
 
 func TestLog_Refused(t *testing.T) {

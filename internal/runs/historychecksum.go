@@ -44,7 +44,7 @@ func (r *Run) announceHistory(before, after []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := r.disk.replace(filepath.Join(r.dir, historySumName), append(content, '\n')); err != nil {
+	if err := r.disk.Replace(filepath.Join(r.dir, historySumName), append(content, '\n')); err != nil {
 		return err
 	}
 	r.announced = s

@@ -58,7 +58,7 @@ func TestLock_FolderDeletedMeanwhile(t *testing.T) {
 			root := tempDir(t)
 			makeTwoSteps(t, root)
 			count, deleteAt := 0, -1
-			d := disk{hook: func(_, _ string, do func() error) error {
+			d := disk{Hook: func(_, _ string, do func() error) error {
 				if err := do(); err != nil {
 					return err
 				}

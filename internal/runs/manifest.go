@@ -42,11 +42,11 @@ func (r *Run) sealCheckpoint(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.disk.write(filepath.Join(dir, manifestName), os.O_EXCL, append(content, '\n')); err != nil {
+	if err := r.disk.Write(filepath.Join(dir, manifestName), os.O_EXCL, append(content, '\n')); err != nil {
 		return err
 	}
 	for _, folder := range slices.Backward(folders) { // the deepest first
-		if err := r.disk.syncDir(folder); err != nil {
+		if err := r.disk.SyncDir(folder); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Run) syncFiles(dir string) (files map[string]checksum, folders []string
 		if err != nil {
 			return err
 		}
-		if err := r.disk.syncFile(path); err != nil {
+		if err := r.disk.SyncFile(path); err != nil {
 			return err
 		}
 		files[filepath.ToSlash(name)], err = sum(path)

@@ -38,16 +38,16 @@ func (r *Run) discard(path string) error {
 		return nil
 	}
 	temp := r.temp(path)
-	if err := r.disk.removeAll(temp); err != nil {
+	if err := r.disk.RemoveAll(temp); err != nil {
 		return err
 	}
-	if err := r.disk.rename(path, temp); err != nil {
+	if err := r.disk.Rename(path, temp); err != nil {
 		return err
 	}
-	if err := r.disk.syncDir(filepath.Dir(path)); err != nil {
+	if err := r.disk.SyncDir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return r.disk.removeAll(temp)
+	return r.disk.RemoveAll(temp)
 }
 
 // recoverCheckpoints lists the checkpoints and verifies the newest one.
@@ -129,7 +129,7 @@ func (r *Run) removeTemporary() error {
 				continue
 			}
 			path := filepath.Join(dir, e.Name())
-			if err := r.disk.removeAll(path); err != nil {
+			if err := r.disk.RemoveAll(path); err != nil {
 				return err
 			}
 			r.recovered.Temporary++

@@ -44,7 +44,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/gofrs/flock"
+	"github.com/goart-dev/art/internal/stable"
 )
 
 // Options of [Open]. Zero values are the defaults.
@@ -60,7 +60,7 @@ type Run struct {
 	dir  string
 	log  *slog.Logger
 	now  func() time.Time
-	lock *flock.Flock
+	lock *stable.Lock
 	disk disk
 
 	writing   sync.Mutex // one change of the directory at a time; taken before mu; guards the next fields
@@ -98,14 +98,14 @@ func open(root, project, name string, opts *Options, d disk) (*Run, error) {
 	}
 	r := newRun(filepath.Join(root, project, "models", name), opts, d)
 	for _, dir := range []string{r.dir, r.checkpoints(), r.trajectories()} {
-		if err := r.disk.mkdirAll(dir); err != nil {
+		if err := r.disk.MkdirAll(dir); err != nil {
 			return nil, storage("open run", err, "check that the folder "+root+" can be written to")
 		}
 	}
 	if err := r.acquire(); err != nil {
 		return nil, err
 	}
-	r.disk.guard = r.held
+	r.disk.Guard = r.held
 	for _, prepare := range []func() error{r.readLayout, r.recover} {
 		if err := prepare(); err != nil {
 			return nil, errors.Join(err, r.lock.Close())
@@ -113,6 +113,12 @@ func open(root, project, name string, opts *Options, d disk) (*Run, error) {
 	}
 	return r, nil
 }
+
+// disk makes every change of the run directory; tests inject faults with its Hook.
+type disk = stable.Disk
+
+// tempPrefix marks files that are not yet, or no longer, part of the run. Open removes them.
+const tempPrefix = stable.TempPrefix
 
 func newRun(dir string, opts *Options, d disk) *Run {
 	if opts == nil {

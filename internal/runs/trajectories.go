@@ -53,10 +53,10 @@ func (r *Run) WriteTrajectories(split string, step int, groups []*art.Trajectory
 
 // writeTrajectories replaces the file of (split, step).
 func (r *Run) writeTrajectories(split string, step int, content []byte) error {
-	if err := r.disk.mkdir(r.splitDir(split)); err != nil {
+	if err := r.disk.Mkdir(r.splitDir(split)); err != nil {
 		return err
 	}
-	return r.disk.replace(r.trajectoryPath(split, step), content)
+	return r.disk.Replace(r.trajectoryPath(split, step), content)
 }
 
 // readIfThere reads a file, and returns nil if there is none.
@@ -156,8 +156,8 @@ func (r *Run) recoverFile(split string, e fs.DirEntry) error {
 	}
 	r.log.Warn("moved trajectories aside: checkpoints are missing", "split", split, "step", step, "newest", newest)
 	r.recovered.Aside++
-	if err := r.disk.rename(path, path+".aside"); err != nil {
+	if err := r.disk.Rename(path, path+".aside"); err != nil {
 		return err
 	}
-	return r.disk.syncDir(r.splitDir(split))
+	return r.disk.SyncDir(r.splitDir(split))
 }

@@ -106,7 +106,7 @@ func (r *Run) restoreTrajectories(s *updateState) error {
 	if now, err := readIfThere(path); err != nil || bytes.Equal(now, s.trajectories) {
 		return err
 	}
-	return r.disk.replace(path, s.trajectories)
+	return r.disk.Replace(path, s.trajectories)
 }
 
 // trajectoryPath is the file of (split, step).

@@ -51,24 +51,24 @@ func (r *Run) SaveWeights(name string, write func(dir string) error) error {
 
 func (r *Run) saveWeights(final string, write func(dir string) error) error {
 	if _, err := os.Lstat(r.weights()); errors.Is(err, fs.ErrNotExist) {
-		if err := r.disk.mkdir(r.weights()); err != nil {
+		if err := r.disk.Mkdir(r.weights()); err != nil {
 			return err
 		}
-		if err := r.disk.syncDir(r.dir); err != nil {
+		if err := r.disk.SyncDir(r.dir); err != nil {
 			return err
 		}
 	}
 	temp := r.temp(final)
-	if err := r.disk.removeAll(temp); err != nil {
+	if err := r.disk.RemoveAll(temp); err != nil {
 		return err
 	}
 	if err := r.stage(temp, write); err != nil {
-		return errors.Join(err, r.disk.removeAll(temp))
+		return errors.Join(err, r.disk.RemoveAll(temp))
 	}
-	if err := r.disk.rename(temp, final); err != nil {
-		return errors.Join(err, r.disk.removeAll(temp))
+	if err := r.disk.Rename(temp, final); err != nil {
+		return errors.Join(err, r.disk.RemoveAll(temp))
 	}
-	if err := r.disk.syncDir(r.weights()); err != nil {
+	if err := r.disk.SyncDir(r.weights()); err != nil {
 		return errors.Join(err, r.discard(final))
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // windowsRules is a disk with the rules of Windows: folders are not fsynced, what is open is neither renamed nor
 // replaced nor removed, and names that differ in case only are one.
 func windowsRules(t *testing.T) disk {
-	return disk{hook: func(op, path string, do func() error) error {
+	return disk{Hook: func(op, path string, do func() error) error {
 		switch op {
 		case "syncdir":
 			return nil
@@ -103,13 +103,13 @@ func TestWindows_RulesAreKept(t *testing.T) {
 	dir := tempDir(t)
 	d := windowsRules(t)
 	path := filepath.Join(dir, "file")
-	require.NoError(t, d.replace(path, []byte("1")))
+	require.NoError(t, d.Replace(path, []byte("1")))
 	f, err := os.Open(path)
 	require.NoError(t, err)
-	require.ErrorContains(t, d.replace(path, []byte("2")), "is open")
+	require.ErrorContains(t, d.Replace(path, []byte("2")), "is open")
 	require.NoError(t, f.Close())
-	require.NoError(t, d.replace(path, []byte("2")))
-	require.ErrorContains(t, d.replace(filepath.Join(dir, "File"), []byte("3")), "File is file")
+	require.NoError(t, d.Replace(path, []byte("2")))
+	require.ErrorContains(t, d.Replace(filepath.Join(dir, "File"), []byte("3")), "File is file")
 }
 
 func TestSplit_Case(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/internal/stable"
 )
 
 // Options configure a [Server].
@@ -48,7 +49,8 @@ type Options struct {
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
 
-	noSync bool // tests do not wait for the disk
+	noSync bool        // tests do not wait for the disk
+	disk   stable.Disk // tests inject faults
 }
 
 // Base is a base model.

@@ -188,7 +188,7 @@ func (r *run) corrupt(err error) {
 
 // storeRecord writes the record of the run. mu is held.
 func (r *run) storeRecord() {
-	if err := r.server.store.write("runs", r.name, &r.record); err != nil {
+	if err := r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json"); err != nil {
 		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -33,7 +34,7 @@ type run struct {
 	wake    chan struct{} // has room for one
 	stop    chan struct{} // closed when the run is released
 	stopped bool
-	journal *journal
+	journal *tenancy.Journal
 	opened  chan struct{} // closed when the model is registered, or cannot be
 	ended   chan struct{} // closed when the goroutine has ended
 
@@ -82,7 +83,7 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 		r.server.dropFuture(f)
 		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
 	}
-	if err := r.journal.append(record{recordRequest, seq, c.encode()}, !r.server.opts.noSync); err != nil {
+	if err := r.journal.Append(tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: c.encode()}, true); err != nil {
 		r.server.dropFuture(f)
 		return nil, fmt.Errorf("the request could not be stored: %w", err)
 	}
@@ -183,7 +184,7 @@ func (r *run) finish(t *task, out *outcome) {
 	defer r.mu.Unlock()
 	r.next = t.seq + 1
 	r.settle(t, out)
-	if r.journal.size > maxJournal && r.covered == t.seq {
+	if r.journal.Size() > maxJournal && r.covered == t.seq {
 		if err := r.compact(); err != nil {
 			r.server.log.Error("journal could not be shortened", "run", r.record.ID, "error", err)
 		}
@@ -195,7 +196,7 @@ func (r *run) settle(t *task, out *outcome) {
 	if t.prior != nil {
 		return // it was told before the restart
 	}
-	if err := r.journal.append(encodeResult(t.seq, t.future, out), false); err != nil {
+	if err := r.journal.Append(encodeResult(t.seq, t.future, out), false); err != nil {
 		r.server.log.Error("result could not be stored", "run", r.record.ID, "error", err)
 	}
 	r.server.complete(t.future, out)
@@ -211,17 +212,17 @@ type storedResult struct {
 	Out    *outcome
 }
 
-func encodeResult(seq int, f *future, out *outcome) record {
+func encodeResult(seq int, f *future, out *outcome) tenancy.Record {
 	body, err := json.Marshal(storedResult{f.digest[:], time.Now(), out})
 	if err != nil { // a number that is not finite
 		body, _ = json.Marshal(storedResult{f.digest[:], time.Now(), failed(err)}) // texts can always be encoded
 	}
-	return record{recordResult, seq, body}
+	return tenancy.Record{Kind: tenancy.RecordResult, Seq: seq, Body: body}
 }
 
 // compact drops requests that are part of a stored step, and results that need not be read any more. mu is held.
 func (r *run) compact() error {
-	records := []record{{kind: recordBase, seq: r.next}}
+	records := []tenancy.Record{{Kind: tenancy.RecordBase, Seq: r.next}}
 	for seq, f := range r.futures {
 		select {
 		case <-f.done:
@@ -230,31 +231,31 @@ func (r *run) compact() error {
 		}
 	}
 	for seq, t := range r.waiting {
-		records = append(records, record{recordRequest, seq, t.call.encode()})
+		records = append(records, tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: t.call.encode()})
 	}
-	return r.journal.replace(records)
+	return r.journal.Replace(records)
 }
 
 // restore fills the queue from the records of a journal.
-func (r *run) restore(records []record) error {
+func (r *run) restore(records []tenancy.Record) error {
 	results := map[int]*storedResult{}
 	calls := map[int]*call{}
 	for _, rec := range records {
-		switch rec.kind {
-		case recordBase:
-			r.next = rec.seq
-		case recordRequest:
-			c, err := decodeCall(rec.body)
+		switch rec.Kind {
+		case tenancy.RecordBase:
+			r.next = rec.Seq
+		case tenancy.RecordRequest:
+			c, err := decodeCall(rec.Body)
 			if err != nil {
 				return err
 			}
-			calls[rec.seq] = c
-		case recordResult:
+			calls[rec.Seq] = c
+		case tenancy.RecordResult:
 			stored := &storedResult{}
-			if err := json.Unmarshal(rec.body, stored); err != nil {
+			if err := json.Unmarshal(rec.Body, stored); err != nil {
 				return err
 			}
-			results[rec.seq] = stored
+			results[rec.Seq] = stored
 		}
 	}
 	for seq, c := range calls {
@@ -306,7 +307,7 @@ func (r *run) release(why string) {
 		}
 		clear(r.waiting)
 	}
-	if err := r.journal.close(); err != nil {
+	if err := r.journal.Close(); err != nil {
 		r.server.log.Warn("journal could not be closed", "run", r.record.ID, "error", err)
 	}
 }

@@ -101,7 +101,7 @@ func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model 
 			s.work.Go(func() { sm.release(s, false) })
 		}
 	}
-	return s.store.write("sessions", session, &live.record)
+	return s.store.WriteJSON(&live.record, kindSessions, session+".json")
 }
 
 // findSampler returns a sampler of a tenant.

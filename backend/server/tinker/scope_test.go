@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -155,11 +156,11 @@ func TestScopes_Usage(t *testing.T) {
 	if err != nil || all.TrainedTokens != 1 || all.PromptTokens != 2 || len(all.Keys) != 2 {
 		t.Errorf("all keys: %s", body)
 	}
-	if err := s.storeUsage(); err != nil {
+	if err := s.store.WriteJSON(s.users.Usage(), usageFile); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := s.store.usage()
-	if err != nil || stored["ann"].Keys["train"].TrainedTokens != 1 {
-		t.Errorf("stored %+v, error %v", stored, err)
+	var stored map[string]access.Report
+	if tenancy.ReadJSON(s.store, &stored, usageFile); stored["ann"].Keys["train"].TrainedTokens != 1 {
+		t.Errorf("stored %+v", stored)
 	}
 }

@@ -54,7 +54,7 @@ func (s *Server) admitSession(live *session) error {
 	if limit := live.tenant.limits.Sessions; n >= limit {
 		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
 	}
-	if err := s.store.write("sessions", live.record.ID, &live.record); err != nil {
+	if err := s.store.WriteJSON(&live.record, kindSessions, live.record.ID+".json"); err != nil {
 		return err
 	}
 	s.sessions[live.record.ID] = live
@@ -129,7 +129,7 @@ func (s *Server) endSession(id, why string) {
 		return
 	}
 	s.releaseSession(live, why)
-	if err := s.store.remove("sessions", id); err != nil {
+	if err := s.store.Remove(kindSessions, id+".json"); err != nil {
 		s.log.Warn("session could not be removed", "session", id, "error", err)
 	}
 }
@@ -202,7 +202,7 @@ func (s *Server) clean(now time.Time) {
 		s.endSession(id, "the session has expired, because its client sent no heartbeat")
 	}
 	s.deleteExpired()
-	if err := s.store.write("", "usage", s.users.Usage()); err != nil {
+	if err := s.store.WriteJSON(s.users.Usage(), usageFile); err != nil {
 		s.log.Warn("usage could not be stored", "error", err)
 	}
 }

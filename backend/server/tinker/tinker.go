@@ -15,7 +15,6 @@
 package tinker
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -27,6 +26,8 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
+	"github.com/goart-dev/art/internal/stable"
 )
 
 // Server serves the Tinker API. Make one with [New].
@@ -34,7 +35,7 @@ type Server struct {
 	opts    Options
 	backend Backend
 	log     *slog.Logger
-	store   *store
+	store   *tenancy.Folder
 	tenants []*tenant
 	users   *access.Registry
 
@@ -100,15 +101,18 @@ func (s *Server) base(name string) Base {
 
 // restore reads what is stored.
 func (s *Server) restore() (err error) {
-	if s.store, err = openStore(s.opts.Dir, s.opts.noSync); err != nil {
-		return err
+	disk := s.opts.disk
+	if s.opts.noSync {
+		disk = stable.NoSync
 	}
-	used, err := s.store.usage()
+	s.store, err = tenancy.OpenFolder(s.opts.Dir, s.log, disk, kindSessions, kindRuns)
 	if err != nil {
 		return err
 	}
+	used := map[string]access.Report{}
+	tenancy.ReadJSON(s.store, &used, usageFile)
 	s.users.Restore(used)
-	records, err := readAll[runRecord](s.store, "runs")
+	records, err := tenancy.ReadAll(s.store, kindRuns, func(rec *runRecord) string { return rec.Name })
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (s *Server) restore() (err error) {
 		rec.Corrupted = ""
 		s.records[rec.ID] = rec
 	}
-	sessions, err := readAll[sessionRecord](s.store, "sessions")
+	sessions, err := tenancy.ReadAll(s.store, kindSessions, func(rec *sessionRecord) string { return rec.ID })
 	if err != nil {
 		return err
 	}
@@ -151,7 +155,7 @@ func (s *Server) restoreSession(rec *sessionRecord) error {
 
 // startRun brings a run into memory.
 func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
-	journal, records, err := openJournal(s.store.path("runs", rec.Name, ".journal"))
+	journal, records, err := s.store.OpenJournal(kindRuns, rec.Name+".journal")
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
 		journal: journal,
 	}
 	if err := r.restore(records); err != nil {
-		return nil, errors.Join(err, journal.close())
+		return nil, errors.Join(err, journal.Close())
 	}
 	s.mu.Lock()
 	s.runs[rec.ID] = r
@@ -222,7 +226,7 @@ func (s *Server) Close() error {
 	for _, sm := range samplers {
 		sm.release(s, true)
 	}
-	return cmp.Or(s.releaseBases(), s.storeUsage())
+	return errors.Join(s.releaseBases(), s.closeStore())
 }
 
 // releaseBases releases the models that sample from bases.
@@ -238,11 +242,12 @@ func (s *Server) releaseBases() (err error) {
 	return err
 }
 
-func (s *Server) storeUsage() error {
+// closeStore stores what was used, and lets another server have the folder.
+func (s *Server) closeStore() error {
 	if s.store == nil {
 		return nil
 	}
-	return s.store.write("", "usage", s.users.Usage())
+	return errors.Join(s.store.WriteJSON(s.users.Usage(), usageFile), s.store.Close())
 }
 
 var _ http.Handler = (*Server)(nil)

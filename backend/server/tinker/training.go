@@ -128,12 +128,12 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 	if n >= t.limits.Runs {
 		return nil, failf(http.StatusForbidden, "there are %d training runs in memory already; end a session", n)
 	}
-	if err := s.store.write("runs", rec.Name, rec); err != nil {
+	if err := s.store.WriteJSON(rec, kindRuns, rec.Name+".json"); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	live.record.Runs = append(live.record.Runs, rec.ID)
-	err := s.store.write("sessions", live.record.ID, &live.record)
+	err := s.store.WriteJSON(&live.record, kindSessions, live.record.ID+".json")
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (r *run) reserve(t *task, id, kind string) (old string, err error) {
 		UserMetadata: req.UserMetadata, ExpiresAt: expiry(req.TTLSeconds),
 	}}
 	r.record.Checkpoints = append(r.record.Checkpoints, c)
-	return old, r.server.store.write("runs", r.name, &r.record)
+	return old, r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json")
 }
 
 // checkpointTypes are the types of checkpoints by their kind.
@@ -249,7 +249,7 @@ func (s *Server) change(t *user, run, id string, f func(*runRecord, int) error) 
 	if err := f(rec, at); err != nil {
 		return err
 	}
-	return s.store.write("runs", rec.Name, rec)
+	return s.store.WriteJSON(rec, kindRuns, rec.Name+".json")
 }
 
 // deleteWeights deletes saved weights.

@@ -53,9 +53,7 @@ func sortJobs(jobs []*job) {
 func (s *Server) forget(j *job) error {
 	var all []error
 	for _, ext := range []string{".json", ".body"} {
-		if err := os.Remove(s.store.path("jobs", j.record.ID+ext)); !errors.Is(err, os.ErrNotExist) {
-			all = append(all, err)
-		}
+		all = append(all, s.store.Remove(kindJobs, j.record.ID+ext))
 	}
 	return errors.Join(all...)
 }
@@ -135,7 +133,7 @@ func (s *Server) enqueue(m *model, body []byte, by *access.Caller, sft bool) (an
 	j := &job{model: m, record: jobRecord{
 		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, Key: by.Key(), SFT: sft, Created: time.Now(),
 	}}
-	err := s.store.write(s.store.path("jobs", j.record.ID+".body"), body)
+	err := s.store.Write(body, kindJobs, j.record.ID+".body")
 	if err == nil {
 		err = s.storeJob(j)
 	}
@@ -160,7 +158,7 @@ func (s *Server) unended(entity string) (n int) {
 
 // storeJob writes the record of a training. mu is held.
 func (s *Server) storeJob(j *job) error {
-	return s.store.writeJSON(s.store.path("jobs", j.record.ID+".json"), &j.record)
+	return s.store.WriteJSON(&j.record, kindJobs, j.record.ID+".json")
 }
 
 // signal wakes the goroutine that trains.
@@ -247,7 +245,7 @@ func (s *Server) run(j *job) {
 	default:
 		s.finish(j, result)
 	}
-	if err := os.Remove(s.store.path("jobs", j.record.ID+".body")); err != nil {
+	if err := s.store.Remove(kindJobs, j.record.ID+".body"); err != nil {
 		s.log.Warn("request of a training could not be deleted", "job", j.record.ID, "error", err)
 	}
 }
@@ -282,7 +280,7 @@ func (s *Server) execute(j *job) (map[string]float64, error) {
 	if from := j.record.From; from != nil && own.Step() > *from {
 		return s.stored(own, *from)
 	}
-	body, err := os.ReadFile(s.store.path("jobs", j.record.ID+".body"))
+	body, err := os.ReadFile(s.store.Path(kindJobs, j.record.ID+".body"))
 	if err != nil {
 		return nil, err
 	}

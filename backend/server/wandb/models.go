@@ -162,7 +162,7 @@ func (s *Server) makeModel(
 	}
 	_, err := s.open(ctx, m)
 	if err == nil && isNew {
-		err = s.store.writeJSON(s.store.path("models", m.record.ID+".json"), &m.record)
+		err = s.store.WriteJSON(&m.record, kindModels, m.record.ID+".json")
 	}
 	if err != nil && isNew {
 		s.mu.Lock()
@@ -339,7 +339,7 @@ func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
 	s.mu.Unlock()
 	s.creating.Lock()
 	defer s.creating.Unlock()
-	return struct{}{}, errors.Join(m.release(), s.store.writeJSON(s.store.path("models", m.record.ID+".json"), &m.record))
+	return struct{}{}, errors.Join(m.release(), s.store.WriteJSON(&m.record, kindModels, m.record.ID+".json"))
 }
 
 // logGroups serves POST models/ID/log.

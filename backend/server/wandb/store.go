@@ -1,83 +1,26 @@
 package wandb
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
+	"github.com/goart-dev/art/internal/stable"
 )
 
-// store keeps documents in a folder: models/ID.json, jobs/ID.json with the request in jobs/ID.body, and data sets in
-// artifacts/ENTITY/PROJECT/NAME/train.jsonl.
-type store struct{ dir string }
-
-func (s store) path(parts ...string) string {
-	return filepath.Join(append([]string{s.dir}, parts...)...)
-}
-
-// write replaces a file as a whole.
-func (s store) write(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
-// writeJSON replaces a document as a whole.
-func (s store) writeJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
-	return s.write(path, data)
-}
-
-// readAll reads all documents of a kind.
-func readAll[T any](s store, kind string) (list []*T, err error) {
-	entries, err := os.ReadDir(s.path(kind))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") {
-			continue
-		}
-		data, err := os.ReadFile(s.path(kind, e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		v := new(T)
-		if err := json.Unmarshal(data, v); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.path(kind, e.Name()), err)
-		}
-		list = append(list, v)
-	}
-	return list, nil
-}
+// The kinds of documents: models/ID.json, jobs/ID.json with the request in jobs/ID.body, and data sets in
+// artifacts/ENTITY/PROJECT/NAME/train.jsonl. usage.json is beside them.
+const (
+	kindModels    = "models"
+	kindJobs      = "jobs"
+	kindArtifacts = "artifacts"
+	usageFile     = "usage.json"
+)
 
 // storeUsage writes down what was used.
 func (s *Server) storeUsage() error {
-	return s.store.writeJSON(s.store.path("usage.json"), s.users.Usage())
+	return s.store.WriteJSON(s.users.Usage(), usageFile)
 }
 
 // keepUsage writes it down again and again, until the server is closed.
@@ -96,41 +39,41 @@ func (s *Server) keepUsage() {
 	}
 }
 
-// restoreUsage reads it.
-func (s *Server) restoreUsage() error {
-	data, err := os.ReadFile(s.store.path("usage.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// openStore opens the folder, and reads what is stored.
+func (s *Server) openStore() (err error) {
+	if s.store, err = tenancy.OpenFolder(s.opts.Dir, s.log, stable.Disk{}, kindModels, kindJobs); err != nil {
+		return err
 	}
-	used := map[string]access.Report{}
-	if err == nil {
-		err = json.Unmarshal(data, &used)
+	if err = s.restore(); err != nil {
+		return errors.Join(err, s.store.Close())
 	}
-	s.users.Restore(used)
-	return err
+	return nil
 }
 
 // restore reads what is stored, and queues trainings that have not ended.
 func (s *Server) restore() error {
-	if err := s.restoreUsage(); err != nil {
-		return err
-	}
-	models, err := readAll[modelRecord](s.store, "models")
+	used := map[string]access.Report{}
+	tenancy.ReadJSON(s.store, &used, usageFile)
+	s.users.Restore(used)
+	models, err := tenancy.ReadAll(s.store, kindModels, func(rec *modelRecord) string { return rec.ID })
 	if err != nil {
 		return err
 	}
 	for _, rec := range models {
 		s.models[rec.ID] = &model{record: *rec}
 	}
-	jobs, err := readAll[jobRecord](s.store, "jobs")
+	jobs, err := tenancy.ReadAll(s.store, kindJobs, func(rec *jobRecord) string { return rec.ID })
 	if err != nil {
 		return err
 	}
 	for _, rec := range jobs {
 		j := &job{record: *rec, model: s.models[rec.Model]}
 		switch {
-		case j.model == nil || j.old():
+		case j.old():
 			err = errors.Join(err, s.forget(j))
+			continue
+		case j.model == nil: // its document was damaged, and may come back
+			s.log.Error("training of a model that is not stored", "job", rec.ID, "model", rec.Model)
 			continue
 		case !j.ended():
 			s.queue = append(s.queue, j)

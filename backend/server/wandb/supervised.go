@@ -74,14 +74,14 @@ func (s *Server) supervise(own *art.Model, body []byte, progress func(art.TrainP
 	return result.Metrics, nil
 }
 
-// artifactPath is the file of a data set that putArtifact has stored. The names may not leave their folder.
-func (s *Server) artifactPath(entity, project, name string) (string, error) {
+// artifactFile is the file of a data set that putArtifact has stored. The names may not leave their folder.
+func artifactFile(entity, project, name string) ([]string, error) {
 	for _, part := range []string{project, name} {
 		if part == "" || strings.HasPrefix(part, ".") || strings.ContainsAny(part, "/\\:\x00") {
-			return "", failf(http.StatusBadRequest, "%.200q cannot be part of an artifact's name", part)
+			return nil, failf(http.StatusBadRequest, "%.200q cannot be part of an artifact's name", part)
 		}
 	}
-	return s.store.path("artifacts", entity, project, name, "train.jsonl"), nil
+	return []string{kindArtifacts, entity, project, name, "train.jsonl"}, nil
 }
 
 // putArtifact serves PUT artifacts/PROJECT/NAME. It is our own: W&B stores artifacts with another service.
@@ -90,7 +90,7 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 	if err := by.ReachesProject(project); err != nil {
 		return nil, err
 	}
-	path, err := s.artifactPath(by.Tenant, project, name)
+	file, err := artifactFile(by.Tenant, project, name)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +101,10 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 	if _, err := conversations(body); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); err == nil {
+	if _, err := os.Stat(s.store.Path(file...)); err == nil {
 		return nil, failf(http.StatusConflict, "the artifact %s/%s exists; choose another name", project, name)
 	}
-	if err := s.store.write(path, body); err != nil {
+	if err := s.store.Write(body, file...); err != nil {
 		return nil, err
 	}
 	return map[string]string{"url": wandbwire.ArtifactScheme + by.Tenant + "/" + project + "/" + name + ":v0"}, nil
@@ -122,11 +122,11 @@ func (s *Server) dataset(req *wandbwire.CreateSFTJob, m *model) ([]*art.Trajecto
 		return nil, nil, failf(http.StatusBadRequest,
 			"training_data_url is %.200q, want wandb-artifact:///%s/PROJECT/NAME:v0", req.DataURL, m.record.Entity)
 	}
-	path, err := s.artifactPath(parts[0], parts[1], parts[2])
+	file, err := artifactFile(parts[0], parts[1], parts[2])
 	if err != nil {
 		return nil, nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(s.store.Path(file...))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, failf(http.StatusNotFound, "the artifact %.200q is not stored here, and artifacts of W&B's own "+
 			"service cannot be read: PUT its train.jsonl to %sartifacts/%s/%s", req.DataURL, Prefix, parts[1], parts[2])

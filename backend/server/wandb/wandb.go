@@ -20,6 +20,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 )
 
 // Options configure a [Server].
@@ -69,7 +70,7 @@ type Server struct {
 	backend art.Backend
 	log     *slog.Logger
 	users   *access.Registry
-	store   store
+	store   *tenancy.Folder
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -94,7 +95,6 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 	s := &Server{
 		opts: *opts, backend: backend, models: map[string]*model{},
 		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger,
-		store: store{opts.Dir},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -108,7 +108,7 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 			Hint: "correct the Options"}
 	}
 	s.users, _ = s.opts.registry() // validated
-	if err := s.restore(); err != nil {
+	if err := s.openStore(); err != nil {
 		return nil, &art.Error{Op: "serve W&B Training", Err: err, Hint: "check the folder " + opts.Dir}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -178,5 +178,5 @@ func (s *Server) Close() error {
 	for _, m := range s.bases {
 		all = append(all, release(m))
 	}
-	return errors.Join(append(all, s.storeUsage())...)
+	return errors.Join(append(all, s.storeUsage(), s.store.Close())...)
 }

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package runs
+package stable
 
 import "os"
 

@@ -1,4 +1,4 @@
-package runs
+package stable
 
 // holderFile returns the file with the id of the process that holds a lock. On Windows a locked file cannot be read, so
 // it is a separate one.
