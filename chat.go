@@ -432,9 +432,15 @@ func atOnce(
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			if replies[i], errs[i] = ask(ctx, i); errs[i] != nil {
-				cancel(errs[i])
-			}
+			defer func() {
+				if v := recover(); v != nil { // it would end the process, whose requests may be others'
+					errs[i] = newPanicError(v)
+				}
+				if errs[i] != nil {
+					cancel(errs[i])
+				}
+			}()
+			replies[i], errs[i] = ask(ctx, i)
 		})
 	}
 	all.Wait()

@@ -215,8 +215,8 @@ func (d *Datum) problem(loss Loss, policy bool) string {
 		return "has no input"
 	case d.K < 0, k > 1 && loss != LossCrossEntropy:
 		return fmt.Sprintf("has K %d; more than 1 is for loss %q only", d.K, LossCrossEntropy)
-	case len(d.Targets) != n*k:
-		return fmt.Sprintf("has %d ids and %d targets, want %d", n, len(d.Targets), n*k)
+	case len(d.Targets)%n != 0 || len(d.Targets)/n != k: // n*k may overflow
+		return fmt.Sprintf("has %d ids and %d targets, want %d for each id", n, len(d.Targets), k)
 	case !policy && (d.Advantages != nil || d.Logprobs != nil):
 		return fmt.Sprintf("has advantages or logprobs, which loss %q does not use", loss)
 	}

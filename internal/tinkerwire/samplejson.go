@@ -128,12 +128,15 @@ func (o *SampleOutput) unpair(rows [][]pair) error {
 	if rows == nil {
 		return nil
 	}
-	k := 0
+	k, listed := 0, 0
 	for _, row := range rows {
-		k = max(k, len(row))
+		k, listed = max(k, len(row)), listed+len(row)
 	}
 	if k > 1<<10 {
 		return errors.New("topk_prompt_logprobs has more than 1024 tokens for one position")
+	}
+	if k*len(rows) > 8*listed+1<<16 { // the table would be much larger than what was sent
+		return errors.New("topk_prompt_logprobs has no tokens for most positions")
 	}
 	o.TopPromptLogprobs = NewTopLogprobs(len(rows), k)
 	for i, row := range rows {

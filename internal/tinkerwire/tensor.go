@@ -193,11 +193,11 @@ func (t *Tensor) Dense(limit int) (Tensor, error) {
 	if !t.Sparse() {
 		return *t, t.checkShape(t.Len())
 	}
-	if len(t.Shape) != 2 || t.Shape[0] < 0 || t.Shape[1] < 0 {
-		return Tensor{}, fmt.Errorf("a sparse tensor has shape %v, want two dimensions", t.Shape)
+	if len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] < 1 {
+		return Tensor{}, fmt.Errorf("a sparse tensor has shape %v, want two dimensions of at least 1", t.Shape)
 	}
 	rows, columns := t.Shape[0], t.Shape[1]
-	if columns > 0 && rows > int64(limit)/columns {
+	if rows > int64(limit)/columns {
 		return Tensor{}, fmt.Errorf("a sparse tensor of shape %v has more than %d values", t.Shape, limit)
 	}
 	if int64(len(t.Rows)) != rows+1 || len(t.Columns) != t.Len() {
@@ -236,15 +236,16 @@ func (t *Tensor) scatter(out *Tensor) error {
 	return nil
 }
 
-// checkShape compares a shape with a number of values.
+// checkShape compares a shape with a number of values. Only one of a single dimension may be empty: in others a 0 would
+// let the other dimensions be anything.
 func (t *Tensor) checkShape(n int) error {
-	if len(t.Shape) == 0 {
+	if len(t.Shape) == 0 || len(t.Shape) == 1 && t.Shape[0] == int64(n) {
 		return nil
 	}
 	size := int64(1)
 	for _, d := range t.Shape {
-		if d < 0 || d > 0 && size > int64(1)<<40/d {
-			return fmt.Errorf("a tensor has shape %v", t.Shape)
+		if d < 1 || size > int64(n)/d {
+			return fmt.Errorf("a tensor of %d values has shape %v", n, t.Shape)
 		}
 		size *= d
 	}

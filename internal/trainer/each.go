@@ -107,7 +107,11 @@ func inParallel(ctx context.Context, from, to, workers int, f func(worker, i int
 	for worker := range min(workers, to-from) {
 		wg.Go(func() {
 			for i := range next {
-				if err := f(worker, i); err != nil {
+				var err error
+				if panicked := graphx.Try(func() { err = f(worker, i) }); panicked != nil {
+					err = panicked // it would end the process
+				}
+				if err != nil {
 					cancel(fmt.Errorf("trainer: %w", err))
 				}
 			}

@@ -33,29 +33,47 @@ func convertDatum(in *tinkerwire.Datum, limit int) (d art.Datum, err error) {
 	if d.Input, err = in.Input.Tokens(); err != nil {
 		return d, err
 	}
-	for name, t := range in.Inputs {
-		dense, err := t.Dense(max(limit, 0))
-		if err == nil && max(dense.Len(), len(d.Input)) > limit {
-			err = fmt.Errorf("the request has too many tokens; split it")
-		}
-		if err == nil {
-			err = setInput(&d, name, &dense)
-		}
-		if err != nil {
-			return d, fmt.Errorf("%.40q: %w", name, err)
-		}
+	targets, ok := in.Inputs[targetTokens]
+	if !ok {
+		return d, fmt.Errorf("there are no %s", targetTokens)
 	}
-	if d.Targets == nil {
-		return d, fmt.Errorf("there are no target_tokens")
+	if err := setInput(&d, targetTokens, &targets, max(limit, 0)); err != nil {
+		return d, err
+	}
+	for name, t := range in.Inputs { // as many values as targets, so that a sparse one makes no more
+		if name == targetTokens {
+			continue
+		}
+		if err := setInput(&d, name, &t, len(d.Targets)); err != nil {
+			return d, err
+		}
 	}
 	return d, nil
 }
 
-// setInput sets one input of the loss.
-func setInput(d *art.Datum, name string, t *tinkerwire.Tensor) error {
-	if name == "target_tokens" {
-		return setTargets(d, t)
+// targetTokens is the input of a loss that every datum has.
+const targetTokens = "target_tokens"
+
+// setInput sets one input of the loss, which has at most limit values.
+func setInput(d *art.Datum, name string, in *tinkerwire.Tensor, limit int) error {
+	t, err := in.Dense(limit)
+	switch {
+	case err != nil:
+	case name != targetTokens:
+		err = setList(d, name, &t)
+	case max(t.Len(), len(d.Input)) > limit:
+		err = fmt.Errorf("the request has too many tokens; split it")
+	default:
+		err = setTargets(d, &t)
 	}
+	if err != nil {
+		return fmt.Errorf("%.40q: %w", name, err)
+	}
+	return nil
+}
+
+// setList sets a list of numbers.
+func setList(d *art.Datum, name string, t *tinkerwire.Tensor) error {
 	lists := map[string]*[]float32{"weights": &d.Weights, "logprobs": &d.Logprobs, "advantages": &d.Advantages}
 	list := lists[name]
 	if list == nil {

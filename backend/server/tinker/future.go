@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -49,7 +50,25 @@ func failed(err error) *outcome {
 		errors.Is(err, art.ErrUnsupported), errors.Is(err, art.ErrFrozen), errors.Is(err, art.ErrBaseModel):
 		category = tinkerwire.CategoryUser
 	}
-	return &outcome{Err: err.Error(), Category: category}
+	return &outcome{Err: detail(err), Category: category}
+}
+
+// failed logs an error that is not the client's, and makes an outcome of it.
+func (s *Server) failed(what string, err error) *outcome {
+	out := failed(err)
+	if out.Category == tinkerwire.CategoryServer {
+		s.log.Error("operation failed", "operation", what, "error", err)
+	}
+	return out
+}
+
+// detail is what a client reads of an error.
+func detail(err error) string {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.detail
+	}
+	return tenancy.Public(err)
 }
 
 // errTooMany asks a client to wait.

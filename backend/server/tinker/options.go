@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/stable"
 )
 
@@ -169,8 +169,10 @@ func (o *Options) validate() error {
 	}
 	seen := map[string]bool{}
 	for i, t := range o.Tenants {
-		bad := t.Name == "" || strings.HasPrefix(t.Name, ".") || strings.ContainsAny(t.Name, "/\\@:\n")
-		check(!bad && !seen[t.Name], "Tenants[%d] has the name %q, which is no name of a folder or taken", i, t.Name)
+		check(!seen[t.Name], "Tenants[%d] has the name %q, which is taken", i, t.Name)
+		if err := tenancy.CheckName(t.Name); err != nil {
+			p = append(p, fmt.Errorf("Tenants[%d].Name: %w", i, err))
+		}
 		seen[t.Name] = true
 	}
 	if _, err := registry(o.Tenants); err != nil {

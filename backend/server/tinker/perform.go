@@ -62,14 +62,25 @@ func (r *run) perform(ctx context.Context, t *task) *outcome {
 	case r.broken != nil:
 		return failed(fmt.Errorf("the run cannot be continued, load saved weights into a new one: %w", r.broken))
 	}
+	if err := r.exhausted(t); err != nil {
+		return r.failed(t, err)
+	}
 	var out *outcome
 	var err error
-	seconds, slotErr := r.server.training.do(ctx, r.tenant.name, r.record.ID, func() { out, err = r.execute(ctx, t) })
+	seconds, slotErr := r.server.training.do(ctx, r.tenant.name, r.record.ID, func() { out, err = r.attempt(ctx, t) })
 	r.charge(access.Usage{Seconds: seconds})
 	if err = errors.Join(slotErr, err); err != nil {
-		return failed(err)
+		return r.failed(t, err)
 	}
 	return out
+}
+
+// failed makes an outcome of an error. A run whose client knows that the operation has succeeded cannot be continued.
+func (r *run) failed(t *task, err error) *outcome {
+	if t.prior != nil && r.server.ctx.Err() == nil {
+		r.broken = err
+	}
+	return r.server.failed(futureID(r.record.ID, t.seq)+" "+t.call.op, err)
 }
 
 // charge adds to what the key has used that created the run.
@@ -79,7 +90,7 @@ func (r *run) charge(u access.Usage) { r.server.users.Charge(r.tenant.name, r.re
 func (r *run) recovered(ctx context.Context) *outcome {
 	rows, err := r.server.backend.(art.CheckpointKeeper).History(ctx, r.model) // open has used it
 	if err != nil {
-		return failed(err)
+		return r.server.failed("the result of an update", err)
 	}
 	metrics := map[string]float64{}
 	for _, row := range rows {
@@ -152,6 +163,7 @@ func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (
 	}
 	result, err := r.model.OptimStep(ctx, adam)
 	if err != nil {
+		r.outdated(err)
 		return nil, err
 	}
 	metrics := map[string]float64{"grad_norm": result.GradNorm, "learning_rate": adam.LearningRate, "skipped": 0}
@@ -168,29 +180,16 @@ func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (
 	r.row[rowSeq] = float64(seq)
 	step, err := r.model.Publish(ctx, nil, r.row)
 	if err != nil {
-		r.broken = err // the weights are one update ahead of what is stored
-		if ctx.Err() == nil {
-			r.corrupt(err)
-		}
+		r.outdated(err) // the weights are one update ahead of what is stored
 		return nil, err
 	}
-	r.at, r.covered, r.row = fmt.Sprintf("@%d", step), seq, map[string]float64{}
+	r.at, r.covered, r.row, r.applied = fmt.Sprintf("@%d", step), seq, map[string]float64{}, nil
 	return &outcome{Result: &tinkerwire.Result{Metrics: metrics}}, nil
 }
 
-// corrupt stores that the run cannot be continued in this process.
-func (r *run) corrupt(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Corrupted = err.Error()
-	r.storeRecord()
-}
-
 // storeRecord writes the record of the run. mu is held.
-func (r *run) storeRecord() {
-	if err := r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json"); err != nil {
-		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
-	}
+func (r *run) storeRecord() error {
+	return r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json")
 }
 
 // adamW reads the options of a step.

@@ -152,7 +152,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 	}
-	body, _ := json.Marshal(map[string]string{"detail": err.Error()}) // texts can always be encoded
+	body, _ := json.Marshal(map[string]string{"detail": detail(err)}) // texts can always be encoded
 	send(w, status, tinkerwire.JSONType, body)
 }
 

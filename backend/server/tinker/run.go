@@ -34,6 +34,7 @@ type run struct {
 	wake    chan struct{} // has room for one
 	stop    chan struct{} // closed when the run is released
 	stopped bool
+	begun   map[int]int // how often operations were begun that have not ended
 	journal *tenancy.Journal
 	opened  chan struct{} // closed when the model is registered, or cannot be
 	ended   chan struct{} // closed when the goroutine has ended
@@ -43,7 +44,9 @@ type run struct {
 	at      string             // where the weights are stored: "@STEP" or saved weights
 	covered int                // the last seq_id that is part of the newest stored step
 	row     map[string]float64 // of what was trained since then
-	broken  error              // the training state is not what the client thinks
+	applied []int              // the seq_ids that have changed the training state since then
+	stale   bool               // the training state is not what these make of the newest stored step
+	broken  error              // the run cannot be continued
 }
 
 // task is an operation that waits for its turn.
@@ -52,7 +55,9 @@ type task struct {
 	call    *call
 	future  *future
 	arrived time.Time
-	prior   *outcome // of an execution before a restart
+
+	restored bool     // it came before a restart
+	prior    *outcome // of an execution then
 }
 
 // futureID names the future of an operation.
@@ -106,7 +111,7 @@ func (r *run) signal() {
 func (r *run) work() {
 	defer close(r.ended)
 	ctx := r.server.ctx
-	if err := r.open(ctx); err != nil {
+	if err := r.server.protect("the opening of a training run", func() error { return r.open(ctx) }); err != nil {
 		r.broken = err
 		r.server.log.Error("training run cannot be opened", "run", r.record.ID, "error", err)
 	}
@@ -118,14 +123,19 @@ func (r *run) work() {
 		}
 		out := r.perform(ctx, t)
 		if ctx.Err() != nil && out.Err != "" {
+			r.note(tenancy.RecordEnded, t.seq, false)
 			break // it is executed again after a restart
 		}
 		r.finish(t, out)
 	}
-	if r.model != nil {
-		if err := r.model.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, art.ErrClosed) {
-			r.server.log.Warn("training run could not be released", "run", r.record.ID, "error", err)
-		}
+	if r.model == nil {
+		return
+	}
+	err := r.server.protect("the release of a training run", func() error {
+		return r.model.Release(context.WithoutCancel(ctx))
+	})
+	if err != nil && !errors.Is(err, art.ErrClosed) {
+		r.server.log.Warn("training run could not be released", "run", r.record.ID, "error", err)
 	}
 }
 
@@ -193,8 +203,9 @@ func (r *run) finish(t *task, out *outcome) {
 
 // settle writes a result down and tells it. mu is held.
 func (r *run) settle(t *task, out *outcome) {
-	if t.prior != nil {
-		return // it was told before the restart
+	if t.prior != nil { // it was told before the restart
+		r.append(tenancy.RecordEnded, t.seq, false)
+		return
 	}
 	if err := r.journal.Append(encodeResult(t.seq, t.future, out), false); err != nil {
 		r.server.log.Error("result could not be stored", "run", r.record.ID, "error", err)
@@ -232,6 +243,9 @@ func (r *run) compact() error {
 	}
 	for seq, t := range r.waiting {
 		records = append(records, tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: t.call.encode()})
+		for range r.begun[seq] {
+			records = append(records, tenancy.Record{Kind: tenancy.RecordBegun, Seq: seq})
+		}
 	}
 	return r.journal.Replace(records)
 }
@@ -256,6 +270,13 @@ func (r *run) restore(records []tenancy.Record) error {
 				return err
 			}
 			results[rec.Seq] = stored
+			delete(r.begun, rec.Seq)
+		case tenancy.RecordBegun:
+			r.begun[rec.Seq]++
+		case tenancy.RecordEnded:
+			delete(r.begun, rec.Seq)
+		default:
+			return fmt.Errorf("the journal has a record of the kind %q, which a newer version has written", rec.Kind)
 		}
 	}
 	for seq, c := range calls {
@@ -276,7 +297,7 @@ func (r *run) requeue(seq int, c *call, stored *storedResult) {
 	f.done = make(chan struct{})
 	if c != nil {
 		f.digest = sha256.Sum256(c.encode())
-		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now()}
+		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now(), restored: true}
 	}
 	r.futures[seq] = f
 	r.server.restoreFuture(f, stored)

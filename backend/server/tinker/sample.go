@@ -44,7 +44,13 @@ func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error 
 		return sendJSON(w, http.StatusOK, old.answer)
 	}
 	s.touch(p.sampler.session)
-	s.work.Go(func() { s.complete(p.future, s.sample(p)) })
+	s.spawn("a sample", func() {
+		var out *outcome
+		if err := s.protect("a sample", func() error { out = s.sample(p); return nil }); err != nil {
+			out = s.failed("a sample", err)
+		}
+		s.complete(p.future, out)
+	})
 	return sendJSON(w, http.StatusOK, p.future.answer)
 }
 
@@ -157,7 +163,7 @@ func (s *Server) sample(p *sampling) *outcome {
 		return errors.Join(errs...)
 	})
 	if err != nil {
-		return failed(err)
+		return s.failed("a sample", err)
 	}
 	u := access.Usage{PromptTokens: int64(len(p.prompt))}
 	for i := range out.Sequences {
@@ -170,7 +176,7 @@ func (s *Server) sample(p *sampling) *outcome {
 // inSlot runs a part of a request when it is the tenant's turn.
 func (s *Server) inSlot(p *sampling, f func() error) (err error) {
 	run := cmp.Or(p.sampler.record.Run, p.sampler.record.ID) // each step of a run has a sampler
-	_, slotErr := s.sampling.do(s.ctx, p.future.tenant.name, run, func() { err = f() })
+	_, slotErr := s.sampling.do(s.ctx, p.future.tenant.name, run, func() { err = s.protect("a sample", f) })
 	return errors.Join(slotErr, err)
 }
 

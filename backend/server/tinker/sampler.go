@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -98,10 +99,15 @@ func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model 
 		live.record.Samplers = slices.Delete(live.record.Samplers, 0, 1)
 		if sm := s.samplers[old.ID]; sm != nil {
 			delete(s.samplers, old.ID)
-			s.work.Go(func() { sm.release(s, false) })
+			s.spawn("the release of a sampler", func() { sm.release(s, false) })
 		}
 	}
-	return s.store.WriteJSON(&live.record, kindSessions, session+".json")
+	if err := s.store.WriteJSON(&live.record, kindSessions, session+".json"); err != nil {
+		delete(s.samplers, rec.ID)
+		live.record.Samplers = slices.DeleteFunc(live.record.Samplers, func(r samplerRecord) bool { return r.ID == rec.ID })
+		return err
+	}
+	return nil
 }
 
 // findSampler returns a sampler of a tenant.
@@ -120,16 +126,10 @@ func (s *Server) findSampler(t *user, id string) (*sampler, error) {
 
 // use calls f with the model of a sampler, which is loaded if it is not in memory.
 func (sm *sampler) use(ctx context.Context, s *Server, f func(*art.Model) error) error {
-	sm.mu.Lock()
-	if sm.model == nil {
-		if err := sm.load(ctx, s); err != nil {
-			sm.mu.Unlock()
-			return err
-		}
+	model, err := sm.acquire(ctx, s)
+	if err != nil {
+		return err
 	}
-	sm.users++
-	model := sm.model
-	sm.mu.Unlock()
 	defer s.shed(sm.session)
 	defer func() {
 		sm.mu.Lock()
@@ -137,6 +137,19 @@ func (sm *sampler) use(ctx context.Context, s *Server, f func(*art.Model) error)
 		sm.mu.Unlock()
 	}()
 	return f(model)
+}
+
+// acquire returns the model, and counts a user.
+func (sm *sampler) acquire(ctx context.Context, s *Server) (*art.Model, error) {
+	sm.mu.Lock()
+	defer sm.mu.Unlock()
+	if sm.model == nil {
+		if err := sm.load(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	sm.users++
+	return sm.model, nil
 }
 
 // load loads the weights. mu is held.
@@ -156,7 +169,8 @@ func (sm *sampler) load(ctx context.Context, s *Server) error {
 	})
 	sm.owned = true
 	if errors.Is(err, art.ErrInvalid) {
-		return failf(http.StatusNotFound, "the weights of sampling session %s are not stored any more: %v", sm.record.ID, err)
+		return failf(http.StatusNotFound, "the weights of sampling session %s are not stored any more: %s", sm.record.ID,
+			tenancy.Public(err))
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, t *user) error {
 	case err != nil:
 		return sendJSON(w, http.StatusOK, struct{}{}) // the first call has ended it
 	}
-	s.work.Go(func() { s.endSession(id, "the client has ended the session") })
+	s.spawn("the end of a session", func() { s.endSession(id, "the client has ended the session") })
 	return sendJSON(w, http.StatusOK, struct{}{})
 }
 
@@ -160,7 +160,9 @@ func (s *Server) releaseRun(r *run, why string) {
 	r.release(why)
 	r.mu.Lock()
 	record := r.record
-	r.storeRecord()
+	if err := r.storeRecord(); err != nil {
+		s.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
+	}
 	r.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +177,7 @@ func (s *Server) janitor() {
 	for {
 		select {
 		case <-ticker.C:
-			s.clean(time.Now())
+			_ = s.protect("the janitor", func() error { s.clean(time.Now()); return nil }) // the panic is in the log
 		case <-s.ctx.Done():
 			return
 		}

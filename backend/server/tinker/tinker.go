@@ -85,9 +85,17 @@ func New(backend Backend, opts *Options) (*Server, error) {
 	if err := s.restore(); err != nil {
 		return nil, errors.Join(&art.Error{Op: "serve tinker", Err: err, Hint: "check the folder " + opts.Dir}, s.Close())
 	}
-	s.work.Go(s.janitor)
+	s.spawn("the janitor", s.janitor)
 	return s, nil
 }
+
+// spawn starts a goroutine that Close waits for. A panic in it does not end the others.
+func (s *Server) spawn(what string, f func()) {
+	s.work.Go(func() { _ = s.protect(what, func() error { f(); return nil }) }) // the panic is in the log
+}
+
+// protect calls f, and makes an error of a panic.
+func (s *Server) protect(what string, f func() error) error { return tenancy.Recovered(s.log, what, f) }
 
 // base returns a base model by its name; its name is "" if there is none.
 func (s *Server) base(name string) Base {
@@ -125,19 +133,17 @@ func (s *Server) restore() (err error) {
 		return err
 	}
 	for _, rec := range sessions {
-		if err := s.restoreSession(rec); err != nil {
-			return err
-		}
+		s.restoreSession(rec)
 	}
 	return nil
 }
 
 // restoreSession opens the runs of a session again.
-func (s *Server) restoreSession(rec *sessionRecord) error {
+func (s *Server) restoreSession(rec *sessionRecord) {
 	t := s.tenantNamed(rec.Tenant)
 	if t == nil {
 		s.log.Warn("session of a tenant that is not configured any more", "tenant", rec.Tenant)
-		return nil
+		return
 	}
 	s.sessions[rec.ID] = &session{tenant: t, record: *rec, seen: time.Now()}
 	for _, sm := range rec.Samplers {
@@ -145,12 +151,13 @@ func (s *Server) restoreSession(rec *sessionRecord) error {
 	}
 	for _, id := range rec.Runs {
 		if stored := s.records[id]; stored != nil {
-			if _, err := s.startRun(t, stored); err != nil {
-				return err
+			if _, err := s.startRun(t, stored); err != nil { // the others are served
+				s.log.Error("training run cannot be continued", "run", id, "file", s.store.Path(kindRuns, stored.Name+".journal"),
+					"error", err)
+				stored.Corrupted = tenancy.Public(err)
 			}
 		}
 	}
-	return nil
 }
 
 // startRun brings a run into memory.
@@ -160,18 +167,18 @@ func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
 		return nil, err
 	}
 	r := &run{
-		server: s, tenant: t, name: rec.Name, record: *rec, waiting: map[int]*task{}, futures: map[int]*future{},
+		server: s, tenant: t, name: rec.Name, record: *rec, waiting: map[int]*task{}, futures: map[int]*future{}, begun: map[int]int{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}),
 		journal: journal,
 	}
-	if err := r.restore(records); err != nil {
+	if err := s.protect("the reading of a journal", func() error { return r.restore(records) }); err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
 	s.mu.Lock()
 	s.runs[rec.ID] = r
 	delete(s.records, rec.ID)
 	s.mu.Unlock()
-	s.work.Go(r.work)
+	s.spawn("a training run", r.work)
 	return r, nil
 }
 

@@ -75,6 +75,10 @@ func (s *Server) findRun(t *user, id string) (*run, error) {
 		if err := t.key.Reaches(rec.Project, id); err != nil {
 			return nil, err
 		}
+		if rec.Corrupted != "" {
+			return nil, failf(http.StatusGone, "%s cannot be continued, create a model from its saved weights: %s", id,
+				rec.Corrupted)
+		}
 		return nil, failf(http.StatusGone,
 			"the session of %s has ended; create a model from its saved weights", id)
 	}
@@ -91,8 +95,8 @@ func (s *Server) create(t *user, req *tinkerwire.Request) (*run, error) {
 		return nil, fail(http.StatusBadRequest, "model_seq_id is missing or negative")
 	}
 	id := fmt.Sprintf("%s:train:%d", req.SessionID, *req.ModelSeqID)
-	if r, err := s.findRun(t, id); err == nil {
-		return r, nil // the request is repeated
+	if r, err := s.findRun(t, id); statusOf(err) != http.StatusNotFound {
+		return r, err // the request is repeated, or the run has ended
 	}
 	if err := t.key.Reaches(live.record.Project, ""); err != nil {
 		return nil, err
@@ -134,6 +138,9 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 	s.mu.Lock()
 	live.record.Runs = append(live.record.Runs, rec.ID)
 	err := s.store.WriteJSON(&live.record, kindSessions, live.record.ID+".json")
+	if err != nil {
+		live.record.Runs = live.record.Runs[:len(live.record.Runs)-1]
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -245,9 +252,16 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *user) error {
 	if old != nil {
 		return sendJSON(w, http.StatusOK, old.answer)
 	}
-	s.work.Go(func() {
-		s.releaseRun(live, "the model has been unloaded")
-		s.complete(f, &outcome{Result: &tinkerwire.Result{ModelID: req.ModelID, Type: "unload_model"}})
+	s.spawn("the end of a training run", func() {
+		out := &outcome{Result: &tinkerwire.Result{ModelID: req.ModelID, Type: "unload_model"}}
+		err := s.protect("the end of a training run", func() error {
+			s.releaseRun(live, "the model has been unloaded")
+			return nil
+		})
+		if err != nil {
+			out = s.failed("the end of a training run", err)
+		}
+		s.complete(f, out)
 	})
 	return sendJSON(w, http.StatusOK, f.answer)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -19,51 +20,51 @@ const scheme = "tinker://"
 // savedName is what the backend calls weights: the kinds have names of their own.
 func savedName(kind, name string) string { return strings.TrimSuffix(kind, "_weights") + "." + name }
 
-// checkName refuses names that cannot be part of a path, or of the name of a file.
-func checkName(name string) error {
-	if name == "" || len(name) > 200 || name[0] == '.' || strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@:*?"<>|%#`, r)
-	}) {
-		return failf(http.StatusBadRequest, "%.80q cannot be the name of weights; use letters, digits, - and _", name)
-	}
-	return nil
-}
-
 // save stores the training state under a name.
 func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) {
 	req := t.call.small
-	if err := checkName(req.Path); err != nil {
-		return nil, err
+	if err := tenancy.CheckName(req.Path); err != nil {
+		return nil, failf(http.StatusBadRequest, "the name of weights: %v", err)
 	}
 	id := kind + "/" + req.Path
-	old, err := r.reserve(t, id, kind)
+	old, again, err := r.reserve(t, id, kind)
 	if err != nil {
 		return nil, err
 	}
 	entry := r.entry(id)
-	path, err := r.model.SaveWeights(ctx, entry.Saved, kind == tinkerwire.WeightsKind)
-	if errors.Is(err, art.ErrInvalid) && r.isSaved(ctx, entry.Saved) {
+	save := func() (string, error) { return r.model.SaveWeights(ctx, entry.Saved, kind == tinkerwire.WeightsKind) }
+	path, err := save()
+	switch taken := errors.Is(err, art.ErrInvalid) && r.isSaved(ctx, entry.Saved); {
+	case taken && again:
 		err = nil // by the same request, before the server stopped; the state is the same
 		path = r.savedPath(ctx, entry.Saved)
+	case taken: // it was left by a request that has failed
+		r.deleteSaved(ctx, entry.Saved)
+		path, err = save()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	size := r.savedBytes(ctx, entry.Saved)
+	if err == nil {
+		stored := r.entryOf(id, t.seq)
+		stored.Weights, stored.SizeBytes = path, size
+		if err = r.storeRecord(); err != nil {
+			r.deleteSaved(ctx, entry.Saved)
+		}
+	}
 	if err != nil {
 		r.dropEntry(t.seq, id)
 		return nil, err
 	}
-	stored := r.entryOf(id, t.seq)
-	stored.Weights, stored.SizeBytes = path, r.savedBytes(ctx, entry.Saved)
-	size := stored.SizeBytes
 	if old != "" {
 		r.dropOld(ctx, id, t.seq, old)
 	}
-	r.storeRecord()
 	return &outcome{Result: &tinkerwire.Result{Path: entry.Path, Type: t.call.op, SizeBytes: size}}, nil
 }
 
-// reserve writes into the index that weights are being stored, and returns the stored name of those they replace.
-func (r *run) reserve(t *task, id, kind string) (old string, err error) {
+// reserve writes into the index that weights are being stored, and returns the stored name of those they replace, and
+// whether that was written before the server stopped.
+func (r *run) reserve(t *task, id, kind string) (old string, again bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req := t.call.small
@@ -73,9 +74,9 @@ func (r *run) reserve(t *task, id, kind string) (old string, err error) {
 		switch {
 		case c.ID != id:
 		case c.Seq == t.seq:
-			return "", nil // it was, before the server stopped
+			return "", true, nil
 		case !req.Overwrite:
-			return "", failf(http.StatusBadRequest, "%s is stored already; choose another name, or overwrite", c.Path)
+			return "", false, failf(http.StatusBadRequest, "%s is stored already; choose another name, or overwrite", c.Path)
 		default:
 			old, saved = c.Saved, fmt.Sprintf("%s.%d", saved, t.seq)
 		}
@@ -85,7 +86,11 @@ func (r *run) reserve(t *task, id, kind string) (old string, err error) {
 		UserMetadata: req.UserMetadata, ExpiresAt: expiry(req.TTLSeconds),
 	}}
 	r.record.Checkpoints = append(r.record.Checkpoints, c)
-	return old, r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json")
+	if err := r.storeRecord(); err != nil {
+		r.record.Checkpoints = r.record.Checkpoints[:len(r.record.Checkpoints)-1]
+		return "", false, err
+	}
+	return old, false, nil
 }
 
 // checkpointTypes are the types of checkpoints by their kind.
@@ -128,7 +133,9 @@ func (r *run) dropEntry(seq int, id string) {
 	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
 		return c.ID == id && c.Seq == seq
 	})
-	r.storeRecord()
+	if err := r.storeRecord(); err != nil {
+		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
+	}
 }
 
 // dropOld deletes weights that were replaced. mu is held.
@@ -136,10 +143,20 @@ func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
 	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
 		return c.ID == id && c.Seq != seq
 	})
-	if keeper, ok := r.server.backend.(art.WeightsKeeper); ok {
-		if err := keeper.DeleteWeights(ctx, r.model, saved); err != nil {
-			r.server.log.Warn("replaced weights could not be deleted", "run", r.record.ID, "error", err)
-		}
+	if err := r.storeRecord(); err != nil { // it is in the index until that is stored again, without its weights
+		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
+	}
+	r.deleteSaved(ctx, saved)
+}
+
+// deleteSaved deletes weights that are not in the index.
+func (r *run) deleteSaved(ctx context.Context, saved string) {
+	keeper, ok := r.server.backend.(art.WeightsKeeper)
+	if !ok {
+		return
+	}
+	if err := keeper.DeleteWeights(ctx, r.model, saved); err != nil {
+		r.server.log.Warn("weights could not be deleted", "run", r.record.ID, "error", err)
 	}
 }
 
@@ -246,10 +263,15 @@ func (s *Server) change(t *user, run, id string, f func(*runRecord, int) error) 
 	if at < 0 {
 		return failf(http.StatusNotFound, "training run %.100q has no checkpoint %.200q", run, id)
 	}
+	before := slices.Clone(rec.Checkpoints)
 	if err := f(rec, at); err != nil {
 		return err
 	}
-	return s.store.WriteJSON(rec, kindRuns, rec.Name+".json")
+	if err := s.store.WriteJSON(rec, kindRuns, rec.Name+".json"); err != nil {
+		rec.Checkpoints = before
+		return err
+	}
+	return nil
 }
 
 // deleteWeights deletes saved weights.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -23,6 +24,7 @@ type jobRecord struct {
 	SFT       bool
 	Created   time.Time
 	From      *int // the step that it began with; nil before it began
+	Attempts  int  // how often it was begun, and has not ended
 	Events    []wandbwire.Event
 }
 
@@ -104,7 +106,7 @@ func (s *Server) training(
 		err = errors.New("trajectory_groups is empty")
 	}
 	if err != nil {
-		return nil, nil, failf(http.StatusBadRequest, "%v", err)
+		return nil, nil, failf(http.StatusBadRequest, "%s", tenancy.Public(err))
 	}
 	return groups, cfg, nil
 }
@@ -205,7 +207,7 @@ func (s *Server) train() {
 	for {
 		j := s.next()
 		if j != nil {
-			s.run(j)
+			_ = tenancy.Recovered(s.log, "a training", func() error { s.run(j); return nil }) // the panic is in the log
 			continue
 		}
 		select {
@@ -234,14 +236,17 @@ func (s *Server) next() *job {
 // run executes a training, unless its step was stored before a restart.
 func (s *Server) run(j *job) {
 	began := time.Now()
-	result, err := s.execute(j)
+	result, err := s.attempt(j)
 	s.charge(j, time.Since(began), result)
 	switch {
 	case s.ctx.Err() != nil && err != nil:
+		if err := s.count(j, -1); err != nil {
+			s.log.Warn("attempt could not be stored", "job", j.record.ID, "error", err)
+		}
 		return // the next server goes on
 	case err != nil:
 		s.log.Warn("training failed", "job", j.record.ID, "error", err)
-		s.emit(j, wandbwire.EventFailed, map[string]any{"error_message": err.Error()})
+		s.emit(j, wandbwire.EventFailed, map[string]any{"error_message": tenancy.Public(err)})
 	default:
 		s.finish(j, result)
 	}
@@ -269,6 +274,29 @@ func (s *Server) finish(j *job, metrics map[string]float64) {
 	}
 	s.emit(j, wandbwire.EventStep, data)
 	s.emit(j, wandbwire.EventEnded, nil)
+}
+
+// attempt executes a training, unless it was begun too often: it may be what ends the process. A panic is an error.
+func (s *Server) attempt(j *job) (result map[string]float64, err error) {
+	if j.record.Attempts >= tenancy.MaxAttempts {
+		return nil, tenancy.ErrAttempts
+	}
+	if err := s.count(j, 1); err != nil {
+		return nil, err
+	}
+	err = tenancy.Recovered(s.log, "a training", func() (err error) {
+		result, err = s.execute(j)
+		return err
+	})
+	return result, err
+}
+
+// count stores how often a training was begun.
+func (s *Server) count(j *job, more int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.record.Attempts += more
+	return s.storeJob(j)
 }
 
 // execute makes the step of a training, and returns its metrics.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -122,8 +123,8 @@ func (s *Server) createModel(r *http.Request, by *access.Caller) (any, error) {
 	if name == "" {
 		name = "model-" + strings.ToLower(rand.Text()[:8])
 	}
-	if err := checkNames(entity, by.Tenant, project+name); err != nil {
-		return nil, err
+	if entity != by.Tenant {
+		return nil, failf(http.StatusForbidden, "the key is of the entity %q, not of %.200q", by.Tenant, entity)
 	}
 	if err := by.Reaches(project, project+"/"+name); err != nil {
 		return nil, err
@@ -131,13 +132,12 @@ func (s *Server) createModel(r *http.Request, by *access.Caller) (any, error) {
 	return s.makeModel(r.Context(), &req, entity, project, name)
 }
 
-// checkNames refuses names of another entity, and those that no artifact can have.
-func checkNames(entity, tenant, names string) error {
-	if entity != tenant {
-		return failf(http.StatusForbidden, "the key is of the entity %q, not of %.200q", tenant, entity)
-	}
-	if strings.Contains(names, ":") {
-		return failf(http.StatusBadRequest, "a name or a project with a colon cannot be part of an artifact's name")
+// checkNames refuses names that cannot be those of files, or part of an artifact's name.
+func checkNames(project, name string) error {
+	for _, part := range []string{project, name} {
+		if err := tenancy.CheckName(part); err != nil {
+			return failf(http.StatusBadRequest, "%v", err)
+		}
 	}
 	return nil
 }
@@ -150,6 +150,10 @@ func (s *Server) makeModel(
 	m := s.named(entity, project, name)
 	isNew := m == nil
 	if isNew {
+		if err := checkNames(project, name); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
 		m = &model{record: modelRecord{
 			ID: "model-" + strings.ToLower(rand.Text()), Entity: entity, Project: project, Name: name, Base: req.BaseModel,
 			Run: s.freeRun(entity, project, name), Created: time.Now(),
@@ -255,7 +259,7 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 				return nil, nil, forbidden(err)
 			}
 			m, err := s.frozen(r.Context(), b)
-			return m, nil, err
+			return m, nil, public(err)
 		}
 	}
 	path, ok := strings.CutPrefix(name, wandbwire.ArtifactScheme)
@@ -275,7 +279,8 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 	if m == nil {
 		return nil, nil, unknown
 	}
-	return s.pinned(r, m, alias, unknown)
+	own, pin, err := s.pinned(r, m, alias, unknown)
+	return own, pin, public(err)
 }
 
 // pinned returns a model, and a pin of the step that an alias means.
@@ -339,7 +344,13 @@ func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
 	s.mu.Unlock()
 	s.creating.Lock()
 	defer s.creating.Unlock()
-	return struct{}{}, errors.Join(m.release(), s.store.WriteJSON(&m.record, kindModels, m.record.ID+".json"))
+	if err := s.store.WriteJSON(&m.record, kindModels, m.record.ID+".json"); err != nil {
+		s.mu.Lock()
+		m.record.Deleted = false
+		s.mu.Unlock()
+		return nil, err
+	}
+	return struct{}{}, m.release()
 }
 
 // logGroups serves POST models/ID/log.
@@ -353,8 +364,11 @@ func (s *Server) logGroups(r *http.Request, by *access.Caller) (any, error) {
 		return nil, err
 	}
 	groups, err := wandbwire.Decode(req.Groups, own.Step(), s.tokenizer(r.Context(), own))
+	if err == nil {
+		err = tenancy.CheckName(req.Split)
+	}
 	if err != nil {
-		return nil, failf(http.StatusBadRequest, "%v", err)
+		return nil, failf(http.StatusBadRequest, "%s", tenancy.Public(err))
 	}
 	return struct{}{}, own.Log(r.Context(), req.Split, groups, nil)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
 	"github.com/goart-dev/art/internal/wire"
 )
@@ -117,6 +118,17 @@ func forbidden(err error) error {
 	return err
 }
 
+// public is an error without what only the server's operator may read. Errors of this package have nothing of that.
+func public(err error) error {
+	var own *wire.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	e := wire.AsError(err)
+	e.Message = tenancy.Public(err)
+	return e
+}
+
 // serve serves a training route.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, f route) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
@@ -129,7 +141,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, f
 	}
 	status := http.StatusOK
 	if err != nil {
-		e := wire.AsError(forbidden(err))
+		e := wire.AsError(public(forbidden(err)))
 		if status = e.Status; status == http.StatusInternalServerError {
 			s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 		}

@@ -74,12 +74,10 @@ func (s *Server) supervise(own *art.Model, body []byte, progress func(art.TrainP
 	return result.Metrics, nil
 }
 
-// artifactFile is the file of a data set that putArtifact has stored. The names may not leave their folder.
+// artifactFile is the file of a data set that putArtifact has stored.
 func artifactFile(entity, project, name string) ([]string, error) {
-	for _, part := range []string{project, name} {
-		if part == "" || strings.HasPrefix(part, ".") || strings.ContainsAny(part, "/\\:\x00") {
-			return nil, failf(http.StatusBadRequest, "%.200q cannot be part of an artifact's name", part)
-		}
+	if err := checkNames(project, name); err != nil {
+		return nil, err
 	}
 	return []string{kindArtifacts, entity, project, name, "train.jsonl"}, nil
 }

@@ -134,8 +134,11 @@ func (o *Options) validate() error {
 		bases[b.Name] = true
 	}
 	for i, t := range o.Tenants {
-		bad := t.Name == "" || strings.ContainsAny(t.Name, "/\\@:.\n ")
+		bad := strings.ContainsAny(t.Name, ". ") // a dot comes before the project
 		check(!bad && !tenants[t.Name], "Tenants[%d] has the name %q, which is no entity or taken", i, t.Name)
+		if err := tenancy.CheckName(t.Name); err != nil {
+			p = append(p, fmt.Errorf("Tenants[%d].Name: %w", i, err))
+		}
 		tenants[t.Name] = true
 	}
 	_, err := o.registry()

@@ -113,8 +113,8 @@ func (j *Journal) repair() error {
 			return err
 		}
 		j.fault = none
-	case doubted:
-		records, err := j.readAgain()
+	case doubted: // that a second fsync succeeds says nothing: the kernel may have dropped the pages
+		records, err := j.Read()
 		if err != nil {
 			return err
 		}
@@ -123,9 +123,8 @@ func (j *Journal) repair() error {
 	return nil
 }
 
-// readAgain reads what counts from the file. That fsync failed once and then does not says nothing: the kernel may have
-// dropped the pages.
-func (j *Journal) readAgain() ([]Record, error) {
+// Read reads what counts again from the file.
+func (j *Journal) Read() ([]Record, error) {
 	file, err := os.Open(j.path)
 	if err != nil {
 		return nil, err
