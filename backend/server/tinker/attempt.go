@@ -81,11 +81,13 @@ func (r *run) rewind(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the operations since the newest step cannot be read: %w", err)
 	}
-	r.at, r.row = fmt.Sprintf("@%d", r.model.Step()), map[string]float64{}
-	if err := r.model.LoadWeights(ctx, r.at, true); err != nil {
+	if err := r.reopen(ctx); err != nil {
 		return err
 	}
 	for i, seq := range r.applied {
+		if seq <= r.covered {
+			continue // the update has failed only after it was stored
+		}
 		if _, err := r.execute(ctx, &task{seq: seq, call: calls[i]}); err != nil {
 			return fmt.Errorf("seq_id %d cannot be repeated: %w", seq, err)
 		}
@@ -93,6 +95,19 @@ func (r *run) rewind(ctx context.Context) error {
 	r.stale = false
 	r.setCorrupted("")
 	return nil
+}
+
+// reopen registers the model again, at the newest stored step.
+func (r *run) reopen(ctx context.Context) error {
+	r.registering.Lock()
+	defer r.registering.Unlock()
+	if r.model != nil {
+		if err := r.model.Release(ctx); err != nil {
+			return err
+		}
+		r.model = nil
+	}
+	return r.open(ctx)
 }
 
 // appliedCalls reads the operations that have changed the training state since the newest stored step.

@@ -39,7 +39,9 @@ type run struct {
 	opened  chan struct{} // closed when the model is registered, or cannot be
 	ended   chan struct{} // closed when the goroutine has ended
 
-	// Of the goroutine only.
+	registering sync.RWMutex // held while model changes
+
+	// Of the goroutine only; others read model with registering held.
 	model   *art.Model
 	at      string             // where the weights are stored: "@STEP" or saved weights
 	covered int                // the last seq_id that is part of the newest stored step

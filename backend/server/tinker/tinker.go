@@ -83,7 +83,10 @@ func New(backend Backend, opts *Options) (*Server, error) {
 	s.users, _ = registry(s.opts.Tenants) // validated
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.restore(); err != nil {
-		return nil, errors.Join(&art.Error{Op: "serve tinker", Err: err, Hint: "check the folder " + opts.Dir}, s.Close())
+		if !errors.Is(err, art.ErrLocked) { // which says what to do
+			err = &art.Error{Op: "serve tinker", Err: err, Hint: "check the folder " + opts.Dir}
+		}
+		return nil, errors.Join(err, s.Close())
 	}
 	s.spawn("the janitor", s.janitor)
 	return s, nil

@@ -320,8 +320,10 @@ func (r *run) use(ctx context.Context, f func(*art.Model) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	r.registering.RLock()
+	defer r.registering.RUnlock()
 	if r.model == nil {
-		return fmt.Errorf("training run %s is not open: %w", r.record.ID, r.broken)
+		return fmt.Errorf("training run %s is not open; try again later", r.record.ID)
 	}
 	return f(r.model)
 }

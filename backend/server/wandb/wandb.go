@@ -108,7 +108,10 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 			Hint: "correct the Options"}
 	}
 	s.users, _ = s.opts.registry() // validated
-	if err := s.openStore(); err != nil {
+	switch err := s.openStore(); {
+	case errors.Is(err, art.ErrLocked):
+		return nil, err // it says what to do
+	case err != nil:
 		return nil, &art.Error{Op: "serve W&B Training", Err: err, Hint: "check the folder " + opts.Dir}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
