@@ -415,7 +415,7 @@ func choiceSeed(seed uint64, i int) uint64 {
 }
 
 // atOnce asks for n replies at the same time, one alone in the goroutine of the caller. The first error ends the
-// others and is returned.
+// others and is returned. A panic is one of the caller.
 func atOnce(
 	ctx context.Context, n int, ask func(ctx context.Context, i int) (*ChatResponse, error),
 ) ([]*ChatResponse, error) {
@@ -428,13 +428,13 @@ func atOnce(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	replies, errs := make([]*ChatResponse, n), make([]error, n)
+	replies, errs, panics := make([]*ChatResponse, n), make([]error, n), make([]any, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
 			defer func() {
-				if v := recover(); v != nil { // it would end the process, whose requests may be others'
-					errs[i] = newPanicError(v)
+				if v := recover(); v != nil {
+					panics[i], errs[i] = v, newPanicError(v)
 				}
 				if errs[i] != nil {
 					cancel(errs[i])
@@ -444,6 +444,11 @@ func atOnce(
 		})
 	}
 	all.Wait()
+	for i, v := range panics {
+		if v != nil { // the caller can recover it, as it can that of one request
+			panic(errs[i])
+		}
+	}
 	if errors.Join(errs...) != nil {
 		return nil, context.Cause(ctx)
 	}

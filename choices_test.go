@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
@@ -127,4 +128,21 @@ func TestModel_SampleN(t *testing.T) {
 	}
 	_, err := m.SampleN(t.Context(), [][]int32{a, {}}, 1, nil, nil)
 	wantErr(t, err, art.ErrInvalid, "no token ids")
+}
+
+// A panic of a backend is one of the caller's goroutine, who can recover it, however many replies are asked for.
+func TestModel_CompleteN_Panic(t *testing.T) {
+	m := registered(t, &arttest.Backend{Reply: func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+		panic("broken backend")
+	}}, nil)
+	for n := 1; n <= 3; n++ {
+		var v any
+		func() {
+			defer func() { v = recover() }()
+			_, _ = m.CompleteN(t.Context(), &art.History{Messages: []art.Message{art.User("u")}}, n, nil)
+		}()
+		if !strings.Contains(fmt.Sprint(v), "broken backend") {
+			t.Errorf("%d replies: %v", n, v)
+		}
+	}
 }

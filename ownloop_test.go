@@ -30,6 +30,8 @@ func TestForward_InvalidArguments(t *testing.T) {
 		{[]art.Datum{{}}, art.LossCrossEntropy, nil, "datum 0 has no input"},
 		{[]art.Datum{good, {Input: []int32{1}}}, art.LossCrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
 		{[]art.Datum{good}, art.LossCISPO, nil, "0 logprobs, want 2"},
+		{[]art.Datum{{Input: make([]int32, 4), K: 1 << 62}}, art.LossCrossEntropy, nil, "4 ids and 0 targets"}, // 4·K is 0
+		{[]art.Datum{{Input: []int32{1}, K: math.MinInt}}, art.LossCrossEntropy, nil, "has K"},
 		{[]art.Datum{policy}, art.LossCrossEntropy, nil, "does not use"},
 		{[]art.Datum{good}, art.LossGSPO, nil, "unknown loss"},
 		{[]art.Datum{policy}, art.LossDRO, art.LossConfig{"clip": 1}, `no option "clip"`},

@@ -146,3 +146,14 @@ func TestSizes_GPU(t *testing.T) {
 	opts.Device = graphtest.NamedOn(graphtest.CPU(t), "xla:cpu")
 	require.Equal(t, runtime.GOMAXPROCS(0), New(smallTarget, opts).Sizes().Workers)
 }
+
+// TestInParallel_Panic: a panic of a worker is an error of the call, not the end of the process.
+func TestInParallel_Panic(t *testing.T) {
+	err := inParallel(t.Context(), 0, 4, 2, func(_, i int) error {
+		if i == 1 {
+			panic("worker is broken")
+		}
+		return nil
+	})
+	require.ErrorContains(t, err, "worker is broken")
+}
