@@ -88,7 +88,8 @@ func TestExtremeShapes_Engine(t *testing.T) {
 			data = c.result(out.RequestID)
 			seq++
 			var result tinkerwire.Result
-			if err := json.Unmarshal(data, &result); err != nil || result.Category != "user" || strings.Contains(result.Error, dir) {
+			err := json.Unmarshal(data, &result)
+			if err != nil || result.Category != "user" || strings.Contains(result.Error, dir) {
 				t.Errorf("%s: %T: %s", name, body, data)
 			}
 		}

@@ -155,8 +155,8 @@ func (s *Server) restoreSession(rec *sessionRecord) {
 	for _, id := range rec.Runs {
 		if stored := s.records[id]; stored != nil {
 			if _, err := s.startRun(t, stored); err != nil { // the others are served
-				s.log.Error("training run cannot be continued", "run", id, "file", s.store.Path(kindRuns, stored.Name+".journal"),
-					"error", err)
+				s.log.Error("training run cannot be continued", "run", id,
+					"journal", s.store.Path(kindRuns, stored.Name+".journal"), "error", err)
 				stored.Corrupted = tenancy.Public(err)
 			}
 		}

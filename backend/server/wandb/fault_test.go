@@ -125,7 +125,8 @@ func TestStore_Damaged(t *testing.T) {
 	}
 }
 
-// TestNames_Refused: names that cannot be those of files everywhere are refused, and no answer has a path of the server.
+// TestNames_Refused: names that cannot be those of files everywhere are refused, and no answer has a path of the
+// server.
 func TestNames_Refused(t *testing.T) {
 	dir := t.TempDir()
 	c := serve(t, &arttest.Backend{}, dir)

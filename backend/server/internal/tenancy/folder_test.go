@@ -59,7 +59,9 @@ func TestFolder_Damaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	damaged := map[string]string{"cut.json": `{"ID":"cu`, "empty.json": "", "other.json": `{"ID":"a"}`, "null.json": "null"}
+	damaged := map[string]string{
+		"cut.json": `{"ID":"cu`, "empty.json": "", "other.json": `{"ID":"a"}`, "null.json": "null",
+	}
 	for round := 1; round <= 2; round++ {
 		for name, content := range damaged {
 			write(t, f.Path("runs", name), []byte(content))
@@ -86,7 +88,9 @@ func TestFolder_Damaged(t *testing.T) {
 // TestFolder_Faults: whatever change fails, a document is what it was or what was written, and no other is touched.
 func TestFolder_Faults(t *testing.T) {
 	for at := range 30 {
-		for _, fault := range []*injector{{err: syscall.ENOSPC, lasts: 100}, {err: syscall.EIO}, {err: syscall.EIO, done: true}} {
+		for _, fault := range []*injector{
+			{err: syscall.ENOSPC, lasts: 100}, {err: syscall.EIO}, {err: syscall.EIO, done: true},
+		} {
 			dir := t.TempDir()
 			fault.at = -1
 			f := openFolder(t, dir, stable.Disk{Hook: fault.change})

@@ -30,8 +30,8 @@ func CheckName(name string) error {
 
 const allowed = "use letters, digits, - and _, and dots within it"
 
-// unfit reports whether a name cannot have a character: separators, what Windows or an address gives a meaning, and what
-// is not printed. What was no UTF-8 in JSON is read as the replacement character.
+// unfit reports whether a name cannot have a character: separators, what Windows or an address gives a meaning, and
+// what is not printed. What was no UTF-8 in JSON is read as the replacement character.
 func unfit(r rune) bool {
 	return strings.ContainsRune(`/\@:*?"<>|%#`, r) || r == utf8.RuneError || !unicode.IsPrint(r)
 }

@@ -29,4 +29,5 @@ func Public(err error) string {
 
 // absolutePath is a path from the root, or from a drive, of at least two names. What follows a colon or a slash is part
 // of an address.
-var absolutePath = regexp.MustCompile(`(^|[\s"'(=,\[])(?:(?:[A-Za-z]:)?[\\/]+[^\\/\s"'(),:;]+(?:[\\/]+[^\\/\s"'(),:;]*)+|[A-Za-z]:\\[^\s"'(),:;]*)`)
+var absolutePath = regexp.MustCompile(`(^|[\s"'(=,\[])` +
+	`(?:(?:[A-Za-z]:)?[\\/]+[^\\/\s"'(),:;]+(?:[\\/]+[^\\/\s"'(),:;]*)+|[A-Za-z]:\\[^\s"'(),:;]*)`)
