@@ -170,9 +170,9 @@ func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
 		return nil, err
 	}
 	r := &run{
-		server: s, tenant: t, name: rec.Name, record: *rec, waiting: map[int]*task{}, futures: map[int]*future{}, begun: map[int]int{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}),
-		journal: journal,
+		server: s, tenant: t, name: rec.Name, record: *rec, waiting: map[int]*task{}, futures: map[int]*future{},
+		begun: map[int]int{}, journal: journal, wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), opened: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if err := s.protect("the reading of a journal", func() error { return r.restore(records) }); err != nil {
 		return nil, errors.Join(err, journal.Close())
