@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/goart-dev/art/internal/wire"
@@ -14,34 +13,16 @@ import (
 // requests of the usual size while a few large ones exhaust the budget.
 const freeBody = 64 << 10
 
-// retryAfter is the Retry-After header of a request that exceeds the budget, in seconds.
+// retryAfter is the Retry-After header of a request for which there is no room, in seconds.
 const retryAfter = 5
 
-// budget limits a number: the bytes of all bodies in memory, or the requests under way.
-type budget struct {
-	limit int64
-	held  atomic.Int64
-}
-
-// take takes n from the budget and reports whether it had them.
-func (b *budget) take(n int64) bool {
-	if b.held.Add(n) <= b.limit {
-		return true
-	}
-	b.release(n)
-	return false
-}
-
-// release returns n to the budget.
-func (b *budget) release(n int64) { b.held.Add(-n) }
-
-// limited returns the request with a body that is charged to the budget and has to arrive before a deadline. release
-// returns its bytes to the budget once the request has been answered.
+// limited returns the request with a body that is charged to its client and has to arrive before a deadline. release
+// gives its bytes back once the request has been answered.
 func (g *guard) limited(w http.ResponseWriter, r *http.Request) (limited *http.Request, release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r, func() {}
 	}
-	body := &countedBody{ReadCloser: r.Body, budget: &g.bodies, onEOF: func() {}}
+	body := &countedBody{ReadCloser: r.Body, shares: g.bodies, client: g.client(r), onEOF: func() {}}
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); !ok || server.ReadTimeout == 0 {
 		control := http.NewResponseController(w)
 		if control.SetReadDeadline(time.Now().Add(g.timeout)) == nil { // not every ResponseWriter supports it
@@ -54,21 +35,22 @@ func (g *guard) limited(w http.ResponseWriter, r *http.Request) (limited *http.R
 	return &copied, body.release
 }
 
-// countedBody is a body that is charged to a budget.
+// countedBody is a body that is charged to its client.
 type countedBody struct {
 	io.ReadCloser
-	budget      *budget
+	shares      *shares
+	client      string
 	read, taken int64
 	onEOF       func()
 }
 
-// Read implements [io.Reader]. Its error is a [*wire.Error] when the budget is exhausted.
+// Read implements [io.Reader]. Its error is a [*wire.Error] when there is no room for more.
 func (b *countedBody) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
 	b.read += int64(n)
 	if more := b.read - freeBody - b.taken; more > 0 {
-		if !b.budget.take(more) {
-			return 0, tooManyBodies(b.budget.limit)
+		if !b.shares.take(b.client, more) {
+			return 0, tooManyBodies(b.shares.limit)
 		}
 		b.taken += more
 	}
@@ -78,15 +60,15 @@ func (b *countedBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// release returns the bytes to the budget.
-func (b *countedBody) release() { b.budget.release(b.taken) }
+// release gives the bytes back.
+func (b *countedBody) release() { b.shares.release(b.client, b.taken) }
 
-// tooManyBodies returns the error of an exhausted budget.
+// tooManyBodies is the error of a body for which there is no room.
 func tooManyBodies(limit int64) *wire.Error {
 	return &wire.Error{
 		Status: http.StatusServiceUnavailable,
-		Message: fmt.Sprintf("the bodies of requests under way have more than %d bytes; try again, "+
-			"or raise MaxBodies of HandlerOptions", limit),
+		Message: fmt.Sprintf("the bodies of requests under way have more than %d bytes, or than this client's "+
+			"share of them; try again, or raise MaxBodies of HandlerOptions", limit),
 		Type:       wire.TypeInternal,
 		Code:       "too_many_bodies",
 		RetryAfter: retryAfter,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,10 +24,11 @@ type guard struct {
 	hosts   hosts
 	origins origins
 	keys    keys
-	bodies  budget
-	running budget                   // requests
-	timeout time.Duration            // for a body to arrive
-	keyless func(*http.Request) bool // may be nil
+	bodies  *shares
+	running *shares                    // requests
+	timeout time.Duration              // for a body to arrive
+	keyless func(*http.Request) bool   // may be nil
+	client  func(*http.Request) string // whose share a request counts against
 	refuse  func(http.ResponseWriter, *http.Request, error)
 	routes  http.Handler
 }
@@ -35,6 +37,12 @@ type guard struct {
 type GuardConfig struct {
 	// Keyless reports whether a request needs no key, beside those of probes. nil: all need one.
 	Keyless func(*http.Request) bool
+	// Client names who sends a request, whose share of [art.HandlerOptions].MaxRequests and MaxBodies it counts against.
+	// Half of both is divided equally among Clients, and among requests that are Keyless as one more: what one has of
+	// that, no other can take. The other half is for who comes first. nil: all requests are of one client.
+	Client func(*http.Request) string
+	// Clients is how many there are.
+	Clients int
 	// Refuse answers a request that is not admitted; [Status] is the status of its error. nil: a JSON error as the routes
 	// of this package give.
 	Refuse func(http.ResponseWriter, *http.Request, error)
@@ -50,11 +58,18 @@ func Guard(next http.Handler, opts *art.HandlerOptions, cfg *GuardConfig) (http.
 	if cfg != nil {
 		c = *cfg
 	}
-	g, _, err := newGuard(opts)
+	clients := c.Clients
+	if c.Keyless != nil {
+		clients++
+	}
+	g, _, err := newGuard(opts, clients)
 	if err != nil {
 		return nil, err
 	}
 	g.routes, g.keyless, g.refuse = next, c.Keyless, c.Refuse
+	if c.Client != nil {
+		g.client = c.Client
+	}
 	if g.refuse == nil {
 		g.refuse = refusal(c.Logger)
 	}
@@ -82,7 +97,7 @@ func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	g, limits, err := newGuard(opts)
+	g, limits, err := newGuard(opts, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +113,7 @@ type limits struct {
 }
 
 // newGuard returns a guard without routes, and the limits that the routes enforce.
-func newGuard(opts *art.HandlerOptions) (*guard, limits, error) {
+func newGuard(opts *art.HandlerOptions, clients int) (*guard, limits, error) {
 	if opts == nil {
 		opts = &art.HandlerOptions{}
 	}
@@ -108,12 +123,15 @@ func newGuard(opts *art.HandlerOptions) (*guard, limits, error) {
 		choices: int(positive(&p, "MaxChoices", int64(opts.MaxChoices), defaultMaxChoices)),
 		tokens:  int(positive(&p, "MaxTokens", int64(opts.MaxTokens), 0)),
 	}
-	g := &guard{timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout)}
-	g.bodies.limit = positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, l.body))
+	g := &guard{
+		timeout: positive(&p, "BodyTimeout", opts.BodyTimeout, defaultBodyTimeout),
+		bodies:  newShares(positive(&p, "MaxBodies", opts.MaxBodies, max(defaultMaxBodies, l.body)), clients),
+		running: newShares(positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests), clients),
+		client:  func(*http.Request) string { return "" },
+	}
 	if g.bodies.limit < l.body {
 		p = append(p, fmt.Sprintf("MaxBodies is %d, less than MaxBody, which is %d", g.bodies.limit, l.body))
 	}
-	g.running.limit = positive(&p, "MaxRequests", int64(opts.MaxRequests), defaultMaxRequests)
 	g.hosts, g.origins, g.keys = newHosts(&p, opts.Hosts), newOrigins(&p, opts.Origins), newKeys(&p, opts.Keys)
 	if (g.hosts.any || g.origins.any) && len(g.keys) == 0 {
 		p = append(p, `"*" in Hosts or Origins without Keys would let every web page in`)
@@ -153,18 +171,22 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerPreflight(w, r)
 		return
 	}
-	if isProbe(r) || g.keyless != nil && g.keyless(r) { // an orchestrator has no key
+	if isProbe(r) { // an orchestrator has no key
 		g.routes.ServeHTTP(w, r)
 		return
 	}
-	if err := g.keys.check(w, r); err != nil {
-		g.refuse(w, r, err)
-		return
+	if g.keyless == nil || !g.keyless(r) {
+		if err := g.keys.check(w, r); err != nil {
+			g.refuse(w, r, err)
+			return
+		}
 	}
-	if !g.running.take(1) {
+	place := &slot{shares: g.running, client: g.client(r)}
+	if !g.running.take(place.client, 1) {
 		g.refuse(w, r, tooManyRequests(g.running.limit))
 		return
 	}
-	defer g.running.release(1)
-	g.routes.ServeHTTP(w, g.keys.withOwner(r))
+	defer place.release()
+	r = g.keys.withOwner(r)
+	g.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), slotKey{}, place)))
 }

@@ -63,8 +63,9 @@ func checkDepth(body []byte) error {
 // tooManyRequests is the error of a server that is busy.
 func tooManyRequests(limit int64) *wire.Error {
 	return &wire.Error{
-		Status:     http.StatusServiceUnavailable,
-		Message:    fmt.Sprintf("%d requests are being answered; try again, or raise MaxRequests of HandlerOptions", limit),
+		Status: http.StatusServiceUnavailable,
+		Message: fmt.Sprintf("%d requests are being answered, or as many as this client's share of them; "+
+			"try again, or raise MaxRequests of HandlerOptions", limit),
 		Type:       wire.TypeInternal,
 		Code:       "too_many_requests",
 		RetryAfter: retryAfter,

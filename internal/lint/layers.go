@@ -92,14 +92,15 @@ var layers = map[string]layer{
 	"backend/server/metrics": {
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
-	"backend/server/internal/tenancy": {own: []string{"", "internal/stable"}, light: true},
+	"backend/server/internal/jsoncount": {light: true},
+	"backend/server/internal/tenancy":   {own: []string{"", "internal/stable"}, light: true},
 	"backend/server/wandb": {own: []string{
-		"", "backend/server", "backend/server/access", "backend/server/internal/tenancy", "internal/stable",
-		"internal/wandbwire", "internal/wire",
+		"", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
+		"backend/server/internal/tenancy", "internal/stable", "internal/wandbwire", "internal/wire",
 	}, light: true},
 	"backend/server/tinker": {own: []string{
-		"", "backend/server", "backend/server/access", "backend/server/internal/tenancy", "internal/stable",
-		"internal/tinkerwire",
+		"", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
+		"backend/server/internal/tenancy", "internal/stable", "internal/tinkerwire",
 	}},
 	"backend/tinker": {own: []string{
 		"", "backend/rundir", "backend/server", "grpo/credit", "internal/client", "internal/runs", "internal/secret",

@@ -44,16 +44,38 @@ type Datum struct {
 	Inputs map[string]Tensor `json:"loss_fn_inputs"`
 }
 
+// Bounds are how many elements a ForwardBackwardRequest may have. They are checked before an element takes memory.
+type Bounds struct {
+	Data    int // examples
+	Chunks  int // of all examples
+	Tensors int // of all examples
+	Options int // of the loss
+}
+
+// take counts one element of a kind down.
+func take(left *int, kind string) error {
+	if *left--; *left < 0 {
+		return fmt.Errorf("there are more %s than a request may have; split it", kind)
+	}
+	return nil
+}
+
 // parseDatum reads the message Datum. Spans of provenance are skipped.
-func parseDatum(message []byte) (d Datum, err error) {
+func parseDatum(message []byte, left *Bounds) (d Datum, err error) {
 	d.Inputs = map[string]Tensor{}
 	err = eachField(message, func(f field) error {
 		switch f.number {
 		case 1:
+			if err := take(&left.Chunks, "chunks"); err != nil {
+				return err
+			}
 			c, err := parseChunk(f.bytes())
 			d.Input.Chunks = append(d.Input.Chunks, c)
 			return err
 		case 2:
+			if err := take(&left.Tensors, "tensors"); err != nil {
+				return err
+			}
 			return parseTensorEntry(f, d.Inputs)
 		}
 		return nil
@@ -107,8 +129,8 @@ type ForwardRequest struct {
 }
 
 // ParseForwardRequest reads the message ForwardBackwardRequest.
-func ParseForwardRequest(message []byte) (*ForwardRequest, error) {
-	r := &ForwardRequest{}
+func ParseForwardRequest(message []byte, bounds Bounds) (*ForwardRequest, error) {
+	r, left := &ForwardRequest{}, &bounds
 	err := eachField(message, func(f field) error {
 		switch f.number {
 		case 1:
@@ -116,12 +138,18 @@ func ParseForwardRequest(message []byte) (*ForwardRequest, error) {
 		case 2:
 			r.SeqID = int(int32(f.integer()))
 		case 3:
-			d, err := parseDatum(f.bytes())
+			if err := take(&left.Data, "data"); err != nil {
+				return err
+			}
+			d, err := parseDatum(f.bytes(), left)
 			r.Data = append(r.Data, d)
 			return err
 		case 4:
 			r.Loss = f.text()
 		case 5, 7:
+			if err := take(&left.Options, "options of the loss"); err != nil {
+				return err
+			}
 			return r.parseConfig(f)
 		case 6:
 			r.ForwardOnly = f.integer() != 0

@@ -24,7 +24,7 @@ func TestForwardRequest_Python(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := ParseForwardRequest(message)
+	got, err := ParseForwardRequest(message, many)
 	if err != nil || !reflect.DeepEqual(got, example()) {
 		t.Errorf("%v: %+v, want %+v", err, got, example())
 	}

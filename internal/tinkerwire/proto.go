@@ -91,17 +91,26 @@ func (f field) double() float64 {
 	return math.Float64frombits(f.bits)
 }
 
+// maxIntegers bounds repeated integers: they are the dimensions of tensors.
+const maxIntegers = 16
+
 // integers appends the values of a repeated integer, packed or not.
 func (f field) integers(list []int64) ([]int64, error) {
+	packed := f.data
 	if f.kind == protowire.VarintType {
-		return append(list, int64(f.bits)), nil
+		packed = protowire.AppendVarint(nil, f.bits)
+	} else if !f.as(protowire.BytesType) {
+		return list, nil
 	}
-	for b := f.bytes(); len(b) > 0; {
-		x, n := protowire.ConsumeVarint(b)
+	for len(packed) > 0 {
+		x, n := protowire.ConsumeVarint(packed)
 		if n < 0 {
 			return nil, errors.New("a packed integer is cut off")
 		}
-		list, b = append(list, int64(x)), b[n:]
+		if len(list) == maxIntegers {
+			return nil, fmt.Errorf("a tensor has more than %d dimensions", maxIntegers)
+		}
+		list, packed = append(list, int64(x)), packed[n:]
 	}
 	return list, nil
 }

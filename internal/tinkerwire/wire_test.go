@@ -1,9 +1,13 @@
 package tinkerwire
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"reflect"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -24,11 +28,14 @@ func example() *ForwardRequest {
 	}
 }
 
+// many are bounds that no test reaches.
+var many = Bounds{Data: 1 << 20, Chunks: 1 << 20, Tensors: 1 << 20, Options: 1 << 20}
+
 func TestForwardRequest_RoundTrips(t *testing.T) {
 	for _, forwardOnly := range []bool{false, true} {
 		want := example()
 		want.ForwardOnly = forwardOnly
-		got, err := ParseForwardRequest(want.Proto())
+		got, err := ParseForwardRequest(want.Proto(), many)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("protobuf: %v, %+v, want %+v", err, got, want)
 		}
@@ -139,7 +146,7 @@ func TestStop_Forms(t *testing.T) {
 func FuzzForwardRequest(f *testing.F) {
 	f.Add(example().Proto())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ParseForwardRequest(data)
+		r, err := ParseForwardRequest(data, many)
 		if err != nil {
 			return
 		}
@@ -148,7 +155,7 @@ func FuzzForwardRequest(f *testing.F) {
 				_, _ = input.Dense(1 << 16) // must not panic
 			}
 		}
-		again, err := ParseForwardRequest(r.Proto())
+		again, err := ParseForwardRequest(r.Proto(), many)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,4 +184,36 @@ func FuzzBodies(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestParseForwardRequest_Bounds: what is too much is refused before it takes memory, though each element is a few
+// bytes.
+func TestParseForwardRequest_Bounds(t *testing.T) {
+	small := Bounds{Data: 10, Chunks: 10, Tensors: 10, Options: 10}
+	const n = 2_000_000
+	tensor := appendBytes(appendEntry(nil, 2, "", appendBytes(nil, 2, appendInteger(nil, 3, 1))), 9, nil)
+	dims := appendIntegers(appendInteger(nil, 3, 1), 4, slices.Repeat([]int64{1}, n))
+	for name, c := range map[string]struct {
+		message []byte
+		want    string
+	}{
+		"data":    {bytes.Repeat(appendBytes(nil, 3, nil), n), "more data"},
+		"chunks":  {appendBytes(nil, 3, bytes.Repeat(appendBytes(nil, 1, nil), n)), "more chunks"},
+		"tensors": {appendBytes(nil, 3, bytes.Repeat(tensor, n/10)), "more tensors"},
+		"options": {bytes.Repeat(appendBytes(nil, 5, appendText(nil, 1, "k")), n), "more options"},
+		"typed":   {bytes.Repeat(appendBytes(nil, 7, appendText(nil, 1, "k")), n), "more options"},
+		"dimensions": {appendBytes(nil, 3, appendEntry(nil, 2, "weights", appendBytes(nil, 2, dims))),
+			"more than 16 dimensions"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ParseForwardRequest(c.message, small)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+			t.Errorf("%s: %d bytes were allocated", name, took)
+		}
+	}
 }

@@ -175,6 +175,14 @@ func (l *Registry) Caller(r *http.Request) *Caller {
 	return found
 }
 
+// Tenant is the name of who sends a request, "" when the key is nobody's.
+func (l *Registry) Tenant(r *http.Request) string {
+	if c := l.Caller(r); c != nil {
+		return c.Tenant
+	}
+	return ""
+}
+
 // All returns a caller without limits.
 func All(tenant string) *Caller { return &Caller{Tenant: tenant} }
 

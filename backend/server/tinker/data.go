@@ -18,7 +18,7 @@ func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []art.Dat
 		return nil, 0, failf(http.StatusBadRequest, "the option %.40q of the loss is a text, want a number", key)
 	}
 	for i := range req.Data {
-		d, err := convertDatum(&req.Data[i], limits.Tokens-tokens)
+		d, err := convertDatum(&req.Data[i], limits, limits.Tokens-tokens)
 		if err != nil {
 			return nil, 0, failf(http.StatusBadRequest, "datum %d: %v", i, err)
 		}
@@ -29,9 +29,14 @@ func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []art.Dat
 }
 
 // convertDatum converts one datum of at most limit tokens.
-func convertDatum(in *tinkerwire.Datum, limit int) (d art.Datum, err error) {
+func convertDatum(in *tinkerwire.Datum, limits *Limits, limit int) (d art.Datum, err error) {
 	if d.Input, err = in.Input.Tokens(); err != nil {
 		return d, err
+	}
+	for name, t := range in.Inputs {
+		if len(t.Shape) == 2 && t.Shape[1] > int64(limits.Targets) {
+			return d, fmt.Errorf("%.40q has %d values at a position, want at most %d", name, t.Shape[1], limits.Targets)
+		}
 	}
 	targets, ok := in.Inputs[targetTokens]
 	if !ok {

@@ -16,7 +16,7 @@ func TestConvertData_NoTarget(t *testing.T) {
 			Inputs: map[string]tinkerwire.Tensor{"target_tokens": tinkerwire.NewInts(targets)},
 		}}}
 	}
-	limits := &Limits{Datums: 1, Tokens: 10}
+	limits := &Limits{Datums: 1, Tokens: 10, Targets: 1}
 	data, _, err := convertData(request(-1, 5, -1), limits)
 	if err != nil || !slices.Equal(data[0].Targets, []int32{art.NoTarget, 5, art.NoTarget}) {
 		t.Fatalf("%v: %v", data, err)

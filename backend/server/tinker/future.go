@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -25,6 +26,7 @@ type future struct {
 	run     string // "" of samples of a base model
 	base    string
 	session string
+	cost    int64             // bytes of its tenant's queue
 	digest  [sha256.Size]byte // of the request
 	answer  *tinkerwire.Result
 	done    chan struct{}
@@ -71,12 +73,29 @@ func detail(err error) string {
 	return tenancy.Public(err)
 }
 
-// errTooMany asks a client to wait.
-var errTooMany = &failure{http.StatusTooManyRequests, "too many requests wait for their results; try again later"}
+// size is about what a result takes in memory, in bytes.
+func (o *outcome) size() int64 {
+	n := len(o.Err) + len(o.Forward)
+	if s := o.Sample; s != nil {
+		n += 4 * len(s.PromptLogprobs)
+		for i := range s.Sequences {
+			n += 8*len(s.Sequences[i].Tokens) + topSize(s.Sequences[i].TopLogprobs)
+		}
+		n += topSize(s.TopPromptLogprobs)
+	}
+	return int64(n) + queueEntry
+}
+
+func topSize(t *tinkerwire.TopLogprobs) int {
+	if t == nil {
+		return 0
+	}
+	return 8 * len(t.IDs)
+}
 
 // openFuture returns the future of a request, which is new if no request had the id before. A repeated request has
-// the same content, or it is an error.
-func (s *Server) openFuture(f *future) (old *future, err error) {
+// the same content, or it is an error. turn says that others may wait for the request, as it is the next of its run.
+func (s *Server) openFuture(f *future, turn bool) (old *future, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.futures[f.id]; old != nil {
@@ -85,8 +104,8 @@ func (s *Server) openFuture(f *future) (old *future, err error) {
 		}
 		return old, nil
 	}
-	if !f.tenant.begin() {
-		return nil, errTooMany
+	if err := f.tenant.begin(f.cost, turn, s.opts.MaxBody); err != nil {
+		return nil, err
 	}
 	f.done = make(chan struct{})
 	s.futures[f.id] = f
@@ -102,7 +121,33 @@ func (s *Server) complete(f *future, out *outcome) {
 	}
 	f.out, f.ended = out, time.Now()
 	close(f.done)
-	f.tenant.end()
+	f.tenant.end(f.cost)
+	s.keep(f)
+}
+
+// keep counts a result that can be read from now on, and drops the oldest ones of a tenant that has too many. mu is
+// held.
+func (s *Server) keep(f *future) {
+	t := f.tenant
+	t.add(f)
+	for len(t.results) > 1 && (len(t.results) > t.limits.Results || t.resultBytes > t.limits.ResultBytes) {
+		s.dropOldest(t)
+	}
+}
+
+// add counts a result. The server's mu is held.
+func (t *tenant) add(f *future) {
+	t.results = append(t.results, f)
+	t.resultBytes += f.out.size()
+}
+
+// dropOldest forgets the oldest result of a tenant. mu is held.
+func (s *Server) dropOldest(t *tenant) {
+	f := t.results[0]
+	t.results[0] = nil
+	t.results = t.results[1:]
+	t.resultBytes -= f.out.size()
+	delete(s.futures, f.id)
 }
 
 func (s *Server) hasFuture(id string) bool {
@@ -127,6 +172,12 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *user) error
 		return err
 	}
 	s.touch(f.session)
+	done, err := t.poll(f)
+	if err != nil {
+		return err
+	}
+	defer done()
+	server.Waits(r.Context())
 	timer := time.NewTimer(s.opts.PollTime)
 	defer timer.Stop()
 	select {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -85,10 +86,23 @@ type Limits struct {
 	Sessions int // that are alive. Default 64
 	Runs     int // that are in memory. Default 64
 	Futures  int // requests that wait for their result. Default 4096; clients back off (status 429)
+	Polls    int // for results, that are held. Default 1024; clients back off (status 429)
 	Datums   int // of one request. Default 1024
 	Tokens   int // of one request: of all its data, or of its prompt and reply times samples. Default 4 million
+	Targets  int // of one position. Default 256
 	Samples  int // of one request. Default 256
 	Results  int // that are kept to be read. Default 65,536; the oldest is dropped
+
+	// QueuedBytes bounds the bodies of all requests that wait for their result. Default 256 MiB; clients back off (status
+	// 429). One body may have half of it.
+	QueuedBytes int64
+	// ResultBytes bounds the results that are kept. Default 256 MiB; the oldest is dropped.
+	ResultBytes int64
+	// MetadataBytes bounds what a client writes to a session, a run or saved weights: tags, names, user_metadata.
+	// Default 64 KiB.
+	MetadataBytes int64
+	// StoredBytes bounds all saved weights. Default 20 GiB; further ones are refused (status 403) until some are deleted.
+	StoredBytes int64
 }
 
 // Prices are amounts of money for a million tokens each, in any currency.
@@ -138,14 +152,46 @@ func (l *Limits) fill(of Limits) {
 	or(&l.Runs, 64)
 	or(&l.Futures, of.Futures)
 	or(&l.Futures, 4096)
+	or(&l.Polls, of.Polls)
+	or(&l.Polls, 1024)
 	or(&l.Datums, of.Datums)
 	or(&l.Datums, 1024)
 	or(&l.Tokens, of.Tokens)
 	or(&l.Tokens, 4_000_000)
+	or(&l.Targets, of.Targets)
+	or(&l.Targets, 256)
 	or(&l.Samples, of.Samples)
 	or(&l.Samples, 256)
 	or(&l.Results, of.Results)
 	or(&l.Results, 1<<16)
+	or(&l.QueuedBytes, of.QueuedBytes)
+	or(&l.QueuedBytes, 256<<20)
+	or(&l.ResultBytes, of.ResultBytes)
+	or(&l.ResultBytes, 256<<20)
+	or(&l.MetadataBytes, of.MetadataBytes)
+	or(&l.MetadataBytes, 64<<10)
+	or(&l.StoredBytes, of.StoredBytes)
+	or(&l.StoredBytes, 20<<30)
+}
+
+// minQueued is the least queue that has room for any request.
+const minQueued = 4 << 20
+
+// checkLimits checks the limits of all tenants.
+func (o *Options) checkLimits(check func(ok bool, format string, args ...any)) {
+	of := []Limits{o.Limits}
+	for _, t := range o.Tenants {
+		if t.Limits != nil {
+			l := *t.Limits
+			l.fill(o.Limits)
+			of = append(of, l)
+		}
+	}
+	for _, l := range of {
+		check(l.QueuedBytes >= minQueued, "QueuedBytes is %d, want %d or more", l.QueuedBytes, minQueued)
+		counts := []int{l.Sessions, l.Runs, l.Futures, l.Polls, l.Datums, l.Tokens, l.Targets, l.Samples, l.Results}
+		check(slices.Min(counts) >= 0 && min(l.ResultBytes, l.MetadataBytes, l.StoredBytes) >= 0, "a limit is negative")
+	}
 }
 
 // validate lists what is wrong with the options.
@@ -160,6 +206,7 @@ func (o *Options) validate() error {
 	check(len(o.Bases) > 0, "there are no Bases")
 	check(o.Alpha > 0 && o.KeepSteps > 0 && o.Slots > 0 && o.MaxBody > 0, "Alpha, KeepSteps, Slots or MaxBody is negative")
 	check(min(o.SessionTimeout, o.GapTimeout, o.PollTime, o.KeepResults) > 0, "a time is negative")
+	o.checkLimits(check)
 	names := map[string]bool{}
 	for i := range o.Bases {
 		name := o.Bases[i].Name

@@ -132,21 +132,26 @@ func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 
 // forward runs a forward pass, with gradients or without.
 func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
-	data, tokens, err := convertData(c.forward, &r.tenant.limits)
+	req, err := c.forward(&r.tenant.limits)
 	if err != nil {
 		return nil, err
 	}
+	data, tokens, err := convertData(req, &r.tenant.limits)
+	if err != nil {
+		return nil, err
+	}
+	req.Data = nil // what it decoded to is not needed beside data
 	pass := r.model.Forward
 	if c.op == opBackward {
 		pass = r.model.ForwardBackward
 	}
-	loss, config := art.Loss(c.forward.Loss), art.LossConfig(c.forward.Config)
+	loss, config := art.Loss(req.Loss), art.LossConfig(req.Config)
 	result, err := pass(ctx, data, loss, config)
 	if err != nil {
 		return nil, err
 	}
 	r.charge(access.Usage{TrainedTokens: int64(tokens)})
-	out := output(data, result, c.forward)
+	out := output(data, result, req)
 	if c.op == opBackward {
 		r.row["loss/sum"] += result.Loss
 		r.row["data/datums"] += float64(len(data))

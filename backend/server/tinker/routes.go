@@ -28,7 +28,9 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	s.users.Admit(o.Keys)
 	o.Keys = slices.Concat(o.Keys, s.users.Secrets())
 	o.MaxBody = s.opts.MaxBody
-	return server.Guard(s, &o, &server.GuardConfig{Keyless: isDownload, Logger: s.log})
+	return server.Guard(s, &o, &server.GuardConfig{
+		Keyless: isDownload, Client: s.users.Tenant, Clients: len(s.tenants), Logger: s.log,
+	})
 }
 
 // ServeHTTP serves the API without checking where requests come from; use [Server.Handler] for requests from elsewhere.
@@ -152,19 +154,29 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	body, _ := json.Marshal(map[string]string{"detail": detail(err)}) // texts can always be encoded
 	send(w, status, tinkerwire.JSONType, body)
 }
 
-// readBody reads a body that is not too large.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// retryAfter is when a client that was refused may try again, in seconds.
+const retryAfter = "2"
+
+// maxSmall bounds the bodies of requests without data, in bytes.
+const maxSmall = 1 << 20
+
+// readBody reads a body of at most limit bytes.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, fail(http.StatusUnsupportedMediaType, "compressed bodies are not served; client/config says so")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, min(limit, s.opts.MaxBody)))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less in one request",
+			large.Limit)
 	}
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "the body could not be read: "+err.Error())
@@ -174,8 +186,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 
 // readJSON reads a JSON body.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := s.readBody(w, r)
+	body, err := s.readBody(w, r, maxSmall)
 	if err != nil {
+		return err
+	}
+	if err := checkCounts(smallCounts, body); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, v); err != nil {

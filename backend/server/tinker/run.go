@@ -76,13 +76,13 @@ func (r *run) newFuture(id string) *future {
 // submit queues an operation, once, and returns its future.
 func (r *run) submit(seq int, c *call) (*future, error) {
 	f := r.newFuture(futureID(r.record.ID, seq))
-	f.digest = sha256.Sum256(c.encode())
+	f.digest, f.cost = sha256.Sum256(c.record), queueEntry+int64(len(c.record))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
 		return nil, fail(http.StatusGone, "the session of this model has ended; its saved weights can be loaded")
 	}
-	old, err := r.server.openFuture(f)
+	old, err := r.server.openFuture(f, seq <= r.next)
 	if old != nil || err != nil {
 		return old, err
 	}
@@ -90,7 +90,7 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 		r.server.dropFuture(f)
 		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
 	}
-	if err := r.journal.Append(tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: c.encode()}, true); err != nil {
+	if err := r.journal.Append(tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: c.record}, true); err != nil {
 		r.server.dropFuture(f)
 		return nil, fmt.Errorf("the request could not be stored: %w", err)
 	}
@@ -244,7 +244,7 @@ func (r *run) compact() error {
 		}
 	}
 	for seq, t := range r.waiting {
-		records = append(records, tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: t.call.encode()})
+		records = append(records, tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: t.call.record})
 		for range r.begun[seq] {
 			records = append(records, tenancy.Record{Kind: tenancy.RecordBegun, Seq: seq})
 		}
@@ -298,7 +298,7 @@ func (r *run) requeue(seq int, c *call, stored *storedResult) {
 	f := r.newFuture(futureID(r.record.ID, seq))
 	f.done = make(chan struct{})
 	if c != nil {
-		f.digest = sha256.Sum256(c.encode())
+		f.digest, f.cost = sha256.Sum256(c.record), queueEntry+int64(len(c.record))
 		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now(), restored: true}
 	}
 	r.futures[seq] = f

@@ -28,7 +28,7 @@ type sampling struct {
 
 // asample serves POST asample.
 func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error {
-	body, err := s.readBody(w, r)
+	body, err := s.readBody(w, r, t.limits.body(s.opts.MaxBody))
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error 
 	if err != nil {
 		return err
 	}
-	old, err := s.openFuture(p.future)
+	old, err := s.openFuture(p.future, false)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,9 @@ func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error 
 
 // parseSample reads a request and checks it against the limits.
 func (s *Server) parseSample(t *user, body []byte) (*sampling, error) {
+	if err := checkCounts(t.limits.sampleCounts(), body); err != nil {
+		return nil, err
+	}
 	req := &tinkerwire.SampleRequest{}
 	if err := json.Unmarshal(body, req); err != nil {
 		return nil, fail(http.StatusBadRequest, "the body of asample cannot be read: "+err.Error())
@@ -65,6 +68,7 @@ func (s *Server) parseSample(t *user, body []byte) (*sampling, error) {
 	if p.prompt, err = req.Prompt.Tokens(); err != nil {
 		return nil, fail(http.StatusBadRequest, err.Error())
 	}
+	req.Prompt = tinkerwire.Input{} // held once
 	if req.NumSamples == 0 {
 		req.NumSamples = 1
 	}
@@ -106,6 +110,7 @@ func newSampleFuture(t *user, p *sampling, body []byte) *future {
 	f := &future{
 		id: id, tenant: t.tenant, key: t.key.Key(), scope: access.Sample, project: from.Project, run: from.Run,
 		base: from.Base, session: p.sampler.session, digest: sha256.Sum256(body),
+		cost: queueEntry*int64(1+p.request.NumSamples) + int64(len(body)),
 	}
 	f.answer = &tinkerwire.Result{RequestID: id}
 	for i := range p.request.NumSamples {

@@ -209,23 +209,11 @@ func (s *Server) clean(now time.Time) {
 	}
 }
 
-// dropResults forgets results that have been there for long, and the oldest of a tenant that has too many. mu is held.
+// dropResults forgets results that have been there for long. mu is held.
 func (s *Server) dropResults(now time.Time) {
-	byTenant := map[*tenant][]*future{}
-	for _, f := range s.futures {
-		if f.out == nil {
-			continue
-		}
-		if now.Sub(f.ended) > s.opts.KeepResults {
-			delete(s.futures, f.id)
-			continue
-		}
-		byTenant[f.tenant] = append(byTenant[f.tenant], f)
-	}
-	for t, list := range byTenant {
-		slices.SortFunc(list, func(a, b *future) int { return a.ended.Compare(b.ended) })
-		for _, f := range list[:max(0, len(list)-t.limits.Results)] {
-			delete(s.futures, f.id)
+	for _, t := range s.tenants {
+		for len(t.results) > 0 && now.Sub(t.results[0].ended) > s.opts.KeepResults {
+			s.dropOldest(t)
 		}
 	}
 }

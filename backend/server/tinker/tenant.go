@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 )
 
 // Usage is what a tenant has used.
@@ -21,9 +22,23 @@ type tenant struct {
 	name   string
 	limits Limits
 
+	queued *tenancy.Budget // bodies of futures without a result
+	stored *tenancy.Budget // saved weights
+
 	mu      sync.Mutex
 	pending int // futures without a result
+	polls   int // that wait for one
+
+	results     []*future // that can be read, the oldest first; guarded by the server's mu
+	resultBytes int64     // of these
 }
+
+// queueEntry is about what a request takes beside its body while it waits, in bytes, and each sample.
+const queueEntry = 4 << 10
+
+// body is what one queued body may have. Twice as much fits into the queue, so that the next request of a run is never
+// kept out by those that wait for it.
+func (l *Limits) body(limit int64) int64 { return min(limit, l.QueuedBytes/2-2*queueEntry) }
 
 // user is a tenant by one of its keys.
 type user struct {
@@ -34,28 +49,60 @@ type user struct {
 // all is the tenant without limits: the server itself.
 func (t *tenant) all() *user { return &user{t, access.All(t.name)} }
 
-// begin counts a future that waits, unless there are too many.
-func (t *tenant) begin() bool {
+// begin counts a future that waits, unless there are too many. Only a request whose turn it is gets the last of the
+// queue: the others wait for it.
+func (t *tenant) begin(cost int64, turn bool, maxBody int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pending >= t.limits.Futures {
-		return false
+	if t.pending >= t.limits.Futures && !turn {
+		return failf(http.StatusTooManyRequests, "%d requests wait for their results; try again later", t.pending)
+	}
+	rest := t.limits.body(maxBody) + 2*queueEntry
+	if turn {
+		rest = 0
+	}
+	if !t.queued.Take(cost, rest) {
+		return failf(http.StatusTooManyRequests,
+			"the requests that wait for their results have %d bytes of %d; send this one again when some have ended",
+			t.queued.Held(), t.queued.Limit())
 	}
 	t.pending++
-	return true
+	return nil
 }
 
 // restored counts a future from before a restart.
-func (t *tenant) restored() {
+func (t *tenant) restored(cost int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending++
+	t.queued.Add(cost)
 }
 
-func (t *tenant) end() {
+func (t *tenant) end(cost int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending--
+	t.queued.Add(-cost)
+}
+
+// poll counts a request that is held until a result is there, unless there are too many.
+func (t *tenant) poll(f *future) (done func(), err error) {
+	select {
+	case <-f.done:
+		return func() {}, nil
+	default:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.polls >= t.limits.Polls {
+		return nil, failf(http.StatusTooManyRequests, "%d requests wait for results already; poll fewer at once", t.polls)
+	}
+	t.polls++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.polls--
+	}, nil
 }
 
 func newTenant(of *Tenant, limits Limits) *tenant {
@@ -64,6 +111,7 @@ func newTenant(of *Tenant, limits Limits) *tenant {
 		t.limits = *of.Limits
 	}
 	t.limits.fill(limits)
+	t.queued, t.stored = tenancy.NewBudget(t.limits.QueuedBytes), tenancy.NewBudget(t.limits.StoredBytes)
 	return t
 }
 

@@ -179,10 +179,11 @@ func TestLimits(t *testing.T) {
 	}
 	two := backward(model, 1, 1)
 	two.Data = append(two.Data, two.Data[0])
-	if body := string(ann.result(ann.ok("forward_backward", two).RequestID)); !strings.Contains(body, "at most 1") {
-		t.Errorf("two data: %s", body)
+	if status, body := ann.call("POST", "forward_backward", two); status != http.StatusBadRequest ||
+		!strings.Contains(string(body), "more data") {
+		t.Errorf("two data: status %d: %s", status, body)
 	}
-	long := backward(model, 2, 1)
+	long := backward(model, 1, 1)
 	long.Data[0].Input = tinkerwire.NewInput([]int32{1, 2, 3, 4})
 	if body := string(ann.result(ann.ok("forward_backward", long).RequestID)); !strings.Contains(body, "too many tokens") {
 		t.Errorf("four tokens: %s", body)

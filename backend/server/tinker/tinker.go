@@ -20,6 +20,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -138,6 +139,14 @@ func (s *Server) restore() (err error) {
 	for _, rec := range sessions {
 		s.restoreSession(rec)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tenants {
+		slices.SortFunc(t.results, func(a, b *future) int { return a.ended.Compare(b.ended) })
+		for _, f := range t.results {
+			f.ended = time.Now() // not when it ended: the clock may have been set since
+		}
+	}
 	return nil
 }
 
@@ -197,15 +206,16 @@ func (s *Server) tenantNamed(name string) *tenant {
 
 // restoreFuture adds the future of an operation from before a restart.
 func (s *Server) restoreFuture(f *future, stored *storedResult) {
-	if stored != nil {
-		f.out, f.ended = stored.Out, time.Now() // not when it ended: the clock may have been set since
-		close(f.done)
-	} else {
-		f.tenant.restored()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.futures[f.id] = f
+	if stored == nil {
+		f.tenant.restored(f.cost)
+		return
+	}
+	f.out, f.ended = stored.Out, stored.Ended
+	close(f.done)
+	f.tenant.add(f)
 }
 
 // dropFuture takes back openFuture.
@@ -213,7 +223,7 @@ func (s *Server) dropFuture(f *future) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.futures, f.id)
-	f.tenant.end()
+	f.tenant.end(f.cost)
 }
 
 // Close stops the server. Sessions and operations go on when another one is made with the same folder.

@@ -22,21 +22,24 @@ func (s *Server) operations() map[string]route {
 
 // operate queues an operation and answers with its future.
 func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op string) error {
-	body, err := s.readBody(w, r)
+	limit := int64(maxSmall)
+	if isForward(op) {
+		limit = t.limits.body(s.opts.MaxBody)
+	}
+	body, err := s.readBody(w, r, limit)
 	if err != nil {
 		return err
 	}
-	c, err := parseCall(op, mediaType(r), body)
+	c, err := parseCall(op, mediaType(r), body, &t.limits)
 	if err != nil {
 		return err
 	}
 	var live *run
-	seq := c.seq()
-	if c.small != nil && c.small.SessionID != "" && c.run() == "" {
+	if c.small != nil && c.small.SessionID != "" && c.run == "" {
 		live, err = s.create(t, c.small)
-		seq = 0
-	} else if live, err = s.findRun(t, c.run()); err == nil && seq < 1 {
-		err = failf(http.StatusBadRequest, "seq_id is %d, want 1 or more", seq)
+		c.seq = 0
+	} else if live, err = s.findRun(t, c.run); err == nil && c.seq < 1 {
+		err = failf(http.StatusBadRequest, "seq_id is %d, want 1 or more", c.seq)
 	}
 	if err != nil {
 		return err
@@ -44,7 +47,7 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	if err := s.mayLoad(t, c); err != nil {
 		return err
 	}
-	f, err := live.submit(seq, c)
+	f, err := live.submit(c.seq, c)
 	if err != nil {
 		return err
 	}
@@ -245,7 +248,7 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *user) error {
 		return err
 	}
 	f := live.newFuture(req.ModelID + ":unload")
-	old, err := s.openFuture(f)
+	old, err := s.openFuture(f, true)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,9 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	s.users.Admit(o.Keys)
 	o.Keys = slices.Concat(o.Keys, s.users.Secrets())
 	o.MaxBody = s.opts.MaxBody
-	return server.Guard(s.routes(), &o, &server.GuardConfig{Logger: s.log})
+	return server.Guard(s.routes(), &o, &server.GuardConfig{
+		Client: s.users.Tenant, Clients: len(s.opts.Tenants), Logger: s.log,
+	})
 }
 
 // route serves one route. It returns what is sent as JSON.
