@@ -52,13 +52,6 @@ func trainingRun(rec *runRecord) tinkerwire.TrainingRun {
 	return out
 }
 
-// records returns the records of a tenant's runs, the newest first.
-func (s *Server) tenantRecords(t *user) []*runRecord {
-	return slices.DeleteFunc(s.allRecords(), func(rec *runRecord) bool {
-		return rec.Tenant != t.name || !t.key.Sees(rec.Project, rec.ID)
-	})
-}
-
 // listRuns serves GET training_runs.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, t *user) error {
 	all := s.tenantRecords(t)

@@ -81,19 +81,36 @@ func (s *Server) describeSampler(t *user, base, path string) (rec samplerRecord,
 
 // addSampler adds a sampler to a session, once. model may be nil.
 func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model *art.Model) error {
+	live, err := s.noteSampler(t, session, rec, model)
+	if live == nil || err != nil {
+		return err
+	}
+	if err = s.storeSession(live); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.samplers, rec.ID)
+		live.record.Samplers = slices.DeleteFunc(live.record.Samplers, func(r samplerRecord) bool { return r.ID == rec.ID })
+	}
+	return err
+}
+
+// noteSampler is addSampler without the session's document. live is nil when there is nothing new.
+func (s *Server) noteSampler(
+	t *tenant, id string, rec samplerRecord, model *art.Model,
+) (live *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := s.sessions[session]
+	live = s.sessions[id]
 	if live == nil {
-		return fail(http.StatusGone, "the session has ended; create a new one")
+		return nil, errEnded
 	}
 	if old := s.samplers[rec.ID]; old != nil {
 		if model == nil && old.record != rec {
-			return fail(http.StatusBadRequest, "this sampling_session_seq_id is used for another sampler; count on")
+			return nil, fail(http.StatusBadRequest, "this sampling_session_seq_id is used for another sampler; count on")
 		}
-		return nil
+		return nil, nil
 	}
-	s.samplers[rec.ID] = &sampler{tenant: t, session: session, record: rec, model: model, owned: true}
+	s.samplers[rec.ID] = &sampler{tenant: t, session: id, record: rec, model: model, owned: true}
 	live.record.Samplers = append(live.record.Samplers, rec)
 	if old := live.record.Samplers[0]; len(live.record.Samplers) > keptSamplers {
 		live.record.Samplers = slices.Delete(live.record.Samplers, 0, 1)
@@ -102,12 +119,7 @@ func (s *Server) addSampler(t *tenant, session string, rec samplerRecord, model 
 			s.spawn("the release of a sampler", func() { sm.release(s, false) })
 		}
 	}
-	if err := s.store.WriteJSON(&live.record, kindSessions, session+".json"); err != nil {
-		delete(s.samplers, rec.ID)
-		live.record.Samplers = slices.DeleteFunc(live.record.Samplers, func(r samplerRecord) bool { return r.ID == rec.ID })
-		return err
-	}
-	return nil
+	return live, nil
 }
 
 // findSampler returns a sampler of a tenant.
@@ -220,17 +232,21 @@ func (sm *sampler) release(s *Server, force bool) {
 
 // baseModel returns the model that samples from a base, which is registered once.
 func (s *Server) baseModel(ctx context.Context, name string) (*art.Model, error) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	if m := s.baseModels[name]; m != nil {
+	defer s.loading.Lock(name)()
+	s.mu.Lock()
+	m := s.baseModels[name]
+	s.mu.Unlock()
+	if m != nil {
 		return m, nil
 	}
-	m := art.NewModel("base-"+folderName(name), &art.ModelOptions{
+	m = art.NewModel("base-"+folderName(name), &art.ModelOptions{
 		Project: "tinker-bases", Base: s.base(name).Model, Frozen: true,
 	})
 	if err := m.Register(ctx, s.backend); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.baseModels[name] = m
 	return m, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art/backend/server/access"
@@ -14,15 +15,19 @@ import (
 
 // session is a client process.
 type session struct {
-	tenant *tenant
-	record sessionRecord
-	seen   time.Time
+	tenant  *tenant
+	record  sessionRecord
+	seen    time.Time
+	storing sync.Mutex // held while its document is written or removed
 }
 
 // createSession serves POST create_session.
 func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *user) error {
 	var req tinkerwire.Request
 	if err := s.readJSON(w, r, &req); err != nil {
+		return err
+	}
+	if err := t.limits.checkMetadata(&req); err != nil {
 		return err
 	}
 	project := cmp.Or(req.ProjectID, t.key.Project())
@@ -43,6 +48,20 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *user) 
 
 // admitSession adds a session, unless its tenant has too many.
 func (s *Server) admitSession(live *session) error {
+	if err := s.addSession(live); err != nil {
+		return err
+	}
+	err := s.storeSession(live)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, live.record.ID)
+	}
+	return err
+}
+
+// addSession is admitSession without its document.
+func (s *Server) addSession(live *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -54,12 +73,27 @@ func (s *Server) admitSession(live *session) error {
 	if limit := live.tenant.limits.Sessions; n >= limit {
 		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
 	}
-	if err := s.store.WriteJSON(&live.record, kindSessions, live.record.ID+".json"); err != nil {
-		return err
-	}
 	s.sessions[live.record.ID] = live
 	return nil
 }
+
+// storeSession writes the document of a session as it is now. mu, for which all tenants wait, is not held meanwhile.
+func (s *Server) storeSession(live *session) error {
+	live.storing.Lock()
+	defer live.storing.Unlock()
+	s.mu.Lock()
+	record := live.record
+	record.Runs, record.Samplers = slices.Clone(record.Runs), slices.Clone(record.Samplers)
+	ended := s.sessions[record.ID] != live
+	s.mu.Unlock()
+	if ended {
+		return errEnded
+	}
+	return s.store.WriteJSON(&record, kindSessions, record.ID+".json")
+}
+
+// errEnded is the error of what needs a session.
+var errEnded = fail(http.StatusGone, "the session has ended; create a new one")
 
 // findSession returns a live session of a tenant.
 func (s *Server) findSession(t *user, id string) (*session, error) {
@@ -129,6 +163,8 @@ func (s *Server) endSession(id, why string) {
 		return
 	}
 	s.releaseSession(live, why)
+	live.storing.Lock()
+	defer live.storing.Unlock()
 	if err := s.store.Remove(kindSessions, id+".json"); err != nil {
 		s.log.Warn("session could not be removed", "session", id, "error", err)
 	}
@@ -220,27 +256,37 @@ func (s *Server) dropResults(now time.Time) {
 
 // deleteExpired deletes weights whose time is over.
 func (s *Server) deleteExpired() {
-	for _, rec := range s.allRecords() {
-		for i := range rec.Checkpoints {
-			if c := &rec.Checkpoints[i]; c.expired() && c.Weights != "" {
-				if err := s.deleteWeights(s.ctx, s.tenantNamed(rec.Tenant).all(), rec.ID, c.ID); err != nil {
-					s.log.Warn("expired weights could not be deleted", "path", c.Path, "error", err)
+	for _, t := range s.tenants {
+		for _, rec := range s.tenantRecords(t.all()) {
+			for i := range rec.Checkpoints {
+				if c := &rec.Checkpoints[i]; c.expired() && c.Weights != "" {
+					if err := s.deleteWeights(s.ctx, t.all(), rec.ID, c.ID); err != nil {
+						s.log.Warn("expired weights could not be deleted", "path", c.Path, "error", err)
+					}
 				}
 			}
 		}
 	}
 }
 
-// allRecords returns copies of the records of all runs, the newest first.
-func (s *Server) allRecords() (list []*runRecord) {
+// tenantRecords returns copies of the records of a tenant's runs, the newest first. It waits for no other tenant's.
+func (s *Server) tenantRecords(t *user) (list []*runRecord) {
+	var ids []string
 	s.mu.Lock()
-	ids := slices.Concat(slices.Collect(maps.Keys(s.runs)), slices.Collect(maps.Keys(s.records)))
+	for id, r := range s.runs {
+		if r.tenant == t.tenant {
+			ids = append(ids, id)
+		}
+	}
+	for id, rec := range s.records {
+		if rec.Tenant == t.name {
+			ids = append(ids, id)
+		}
+	}
 	s.mu.Unlock()
 	for _, id := range ids {
-		for _, t := range s.tenants {
-			if rec, err := s.findRecord(t.all(), id); err == nil {
-				list = append(list, rec)
-			}
+		if rec, err := s.findRecord(t, id); err == nil {
+			list = append(list, rec)
 		}
 	}
 	slices.SortFunc(list, func(a, b *runRecord) int {

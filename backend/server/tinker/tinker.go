@@ -45,17 +45,17 @@ type Server struct {
 	work               sync.WaitGroup
 	training, sampling *fair
 
-	creating   sync.Mutex            // held while a run is created
-	loading    sync.Mutex            // held while a model is registered that no session owns
-	baseModels map[string]*art.Model // by the name of the base; guarded by loading
+	creating tenancy.Locks // by tenant: held while a run is created, or the index of one changes that is not in memory
+	loading  tenancy.Locks // by run or base: held while a model is registered that no session owns
 
-	mu       sync.Mutex
-	sessions map[string]*session
-	runs     map[string]*run       // in memory
-	records  map[string]*runRecord // of runs that are not in memory
-	samplers map[string]*sampler
-	futures  map[string]*future
-	links    map[string]*link
+	mu         sync.Mutex            // held for moments only, never while something is read, written or computed
+	baseModels map[string]*art.Model // by the name of the base
+	sessions   map[string]*session
+	runs       map[string]*run       // in memory
+	records    map[string]*runRecord // of runs that are not in memory
+	samplers   map[string]*sampler
+	futures    map[string]*future
+	links      map[string]*link
 
 	newID func() string // of a session; tests have their own
 }
@@ -130,6 +130,11 @@ func (s *Server) restore() (err error) {
 	}
 	for _, rec := range records {
 		rec.Corrupted = ""
+		if t := s.tenantNamed(rec.Tenant); t != nil {
+			for i := range rec.Checkpoints {
+				t.stored.Add(rec.Checkpoints[i].SizeBytes)
+			}
+		}
 		s.records[rec.ID] = rec
 	}
 	sessions, err := tenancy.ReadAll(s.store, kindSessions, func(rec *sessionRecord) string { return rec.ID })
@@ -251,14 +256,15 @@ func (s *Server) Close() error {
 
 // releaseBases releases the models that sample from bases.
 func (s *Server) releaseBases() (err error) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	for _, m := range s.baseModels {
+	s.mu.Lock()
+	all := s.baseModels
+	s.baseModels = map[string]*art.Model{}
+	s.mu.Unlock()
+	for _, m := range all {
 		if failed := m.Release(context.WithoutCancel(s.ctx)); !errors.Is(failed, art.ErrClosed) {
 			err = errors.Join(err, failed)
 		}
 	}
-	clear(s.baseModels)
 	return err
 }
 

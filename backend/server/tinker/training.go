@@ -34,6 +34,9 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	if err != nil {
 		return err
 	}
+	if err := t.mayOperate(c); err != nil {
+		return err
+	}
 	var live *run
 	if c.small != nil && c.small.SessionID != "" && c.run == "" {
 		live, err = s.create(t, c.small)
@@ -53,6 +56,17 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	}
 	s.touch(f.session)
 	return sendJSON(w, http.StatusOK, f.answer)
+}
+
+// mayOperate refuses what would store too much.
+func (t *tenant) mayOperate(c *call) error {
+	if c.small == nil {
+		return nil
+	}
+	if err := t.limits.checkMetadata(c.small); err != nil || !savesWeights(c.op) || c.small.Path == "" {
+		return err
+	}
+	return t.mayStore(0)
 }
 
 // mayLoad refuses weights that the key does not cover. Others that cannot be loaded fail in their turn.
@@ -118,8 +132,7 @@ func (s *Server) create(t *user, req *tinkerwire.Request) (*run, error) {
 
 // admitRun stores and starts a run, unless its tenant has too many.
 func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error) {
-	s.creating.Lock() // the same request may arrive twice at once
-	defer s.creating.Unlock()
+	defer s.creating.Lock(t.name)() // the same request may arrive twice at once
 	s.mu.Lock()
 	n := 0
 	for _, r := range s.runs {
@@ -140,12 +153,11 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 	}
 	s.mu.Lock()
 	live.record.Runs = append(live.record.Runs, rec.ID)
-	err := s.store.WriteJSON(&live.record, kindSessions, live.record.ID+".json")
-	if err != nil {
-		live.record.Runs = live.record.Runs[:len(live.record.Runs)-1]
-	}
 	s.mu.Unlock()
-	if err != nil {
+	if err := s.storeSession(live); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		live.record.Runs = slices.DeleteFunc(live.record.Runs, func(id string) bool { return id == rec.ID })
 		return nil, err
 	}
 	return s.startRun(t, rec)

@@ -27,6 +27,11 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		return nil, failf(http.StatusBadRequest, "the name of weights: %v", err)
 	}
 	id := kind + "/" + req.Path
+	estimate, err := r.admitWeights()
+	if err != nil {
+		return nil, err
+	}
+	defer r.tenant.stored.Add(-estimate) // in its place comes the true size
 	old, again, err := r.reserve(t, id, kind)
 	if err != nil {
 		return nil, err
@@ -45,8 +50,9 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := r.savedBytes(ctx, entry.Saved)
+	stored := r.entryOf(id, t.seq)
+	counted := stored.SizeBytes // if a server before this one got as far
 	if err == nil {
-		stored := r.entryOf(id, t.seq)
 		stored.Weights, stored.SizeBytes = path, size
 		if err = r.storeRecord(); err != nil {
 			r.deleteSaved(ctx, entry.Saved)
@@ -54,8 +60,10 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 	}
 	if err != nil {
 		r.dropEntry(t.seq, id)
+		r.tenant.stored.Add(-counted)
 		return nil, err
 	}
+	r.tenant.stored.Add(size - counted)
 	if old != "" {
 		r.dropOld(ctx, id, t.seq, old)
 	}
@@ -80,6 +88,9 @@ func (r *run) reserve(t *task, id, kind string) (old string, again bool, err err
 		default:
 			old, saved = c.Saved, fmt.Sprintf("%s.%d", saved, t.seq)
 		}
+	}
+	if err := r.checkMetadata(req.UserMetadata); err != nil {
+		return "", false, err
 	}
 	c := checkpoint{Saved: saved, Seq: t.seq, Checkpoint: tinkerwire.Checkpoint{
 		ID: id, Type: checkpointTypes[kind], Time: time.Now().UTC(), Path: scheme + r.record.ID + "/" + id,
@@ -140,13 +151,19 @@ func (r *run) dropEntry(seq int, id string) {
 
 // dropOld deletes weights that were replaced. mu is held.
 func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
+	freed := int64(0)
 	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
-		return c.ID == id && c.Seq != seq
+		old := c.ID == id && c.Seq != seq
+		if old {
+			freed += c.SizeBytes
+		}
+		return old
 	})
 	if err := r.storeRecord(); err != nil { // it is in the index until that is stored again, without its weights
 		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
 	}
 	r.deleteSaved(ctx, saved)
+	r.tenant.stored.Add(-freed)
 }
 
 // deleteSaved deletes weights that are not in the index.
@@ -250,18 +267,32 @@ func (s *Server) change(t *user, run, id string, f func(*runRecord, int) error) 
 		return err
 	}
 	s.mu.Lock()
-	r, rec := s.runs[run], s.records[run]
-	if r == nil {
-		defer s.mu.Unlock()
-	} else {
-		s.mu.Unlock()
+	r := s.runs[run]
+	s.mu.Unlock()
+	if r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		rec = &r.record
+		return s.changeRecord(&r.record, id, f)
 	}
+	defer s.creating.Lock(t.name)()
+	rec, err := s.findRecord(t, run) // a copy: others read the record without a lock
+	if err != nil {
+		return err
+	}
+	if err := s.changeRecord(rec, id, f); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[run] = rec
+	return nil
+}
+
+// changeRecord changes an entry of a record, and stores it.
+func (s *Server) changeRecord(rec *runRecord, id string, f func(*runRecord, int) error) error {
 	at := slices.IndexFunc(rec.Checkpoints, func(c checkpoint) bool { return c.ID == id && c.Weights != "" })
 	if at < 0 {
-		return failf(http.StatusNotFound, "training run %.100q has no checkpoint %.200q", run, id)
+		return failf(http.StatusNotFound, "training run %.100q has no checkpoint %.200q", rec.ID, id)
 	}
 	before := slices.Clone(rec.Checkpoints)
 	if err := f(rec, at); err != nil {
@@ -280,9 +311,9 @@ func (s *Server) deleteWeights(ctx context.Context, t *user, run, id string) err
 	if err != nil {
 		return err
 	}
-	saved := ""
+	saved, size := "", int64(0)
 	err = s.change(t, run, id, func(rec *runRecord, at int) error {
-		saved = rec.Checkpoints[at].Saved
+		saved, size = rec.Checkpoints[at].Saved, rec.Checkpoints[at].SizeBytes
 		rec.Checkpoints = slices.Delete(rec.Checkpoints, at, at+1)
 		return nil
 	})
@@ -293,7 +324,11 @@ func (s *Server) deleteWeights(ctx context.Context, t *user, run, id string) err
 	if !ok {
 		return fail(http.StatusNotImplemented, "the backend of this server cannot delete weights")
 	}
-	return s.withModel(ctx, rec, func(m *art.Model) error { return keeper.DeleteWeights(ctx, m, saved) })
+	err = s.withModel(ctx, rec, func(m *art.Model) error { return keeper.DeleteWeights(ctx, m, saved) })
+	if err == nil {
+		t.stored.Add(-size)
+	}
+	return err
 }
 
 // withModel calls f with the model of a run, which is registered for it if its session has ended.
@@ -304,8 +339,7 @@ func (s *Server) withModel(ctx context.Context, rec *runRecord, f func(*art.Mode
 	if r != nil {
 		return r.use(ctx, f)
 	}
-	s.loading.Lock() // a run is registered once at a time
-	defer s.loading.Unlock()
+	defer s.loading.Lock(rec.ID)() // a run is registered once at a time
 	m := s.newModel(rec)
 	if err := m.Register(ctx, s.backend); err != nil {
 		return err

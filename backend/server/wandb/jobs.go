@@ -9,12 +9,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
+	"github.com/goart-dev/art/internal/wire"
 )
 
 // jobRecord is what is stored of a training, beside its request.
@@ -30,8 +32,10 @@ type jobRecord struct {
 
 // job is a training. record is guarded by the server's mu.
 type job struct {
-	record jobRecord
-	model  *model
+	record  jobRecord
+	model   *model
+	cost    int64      // bytes of its tenant's queue
+	storing sync.Mutex // held while its document is written
 }
 
 // ended reports whether a training has ended.
@@ -64,6 +68,9 @@ func (s *Server) forget(j *job) error {
 func (s *Server) createJob(r *http.Request, by *access.Caller) (any, error) {
 	body, err := readAllBody(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkCounts(s.tenants[by.Tenant].limits.counts(), body); err != nil {
 		return nil, err
 	}
 	var req wandbwire.CreateJob
@@ -127,25 +134,98 @@ func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConf
 
 // enqueue stores a training, and queues it.
 func (s *Server) enqueue(m *model, body []byte, by *access.Caller, sft bool) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.unended(m.record.Entity); n >= s.opts.MaxJobs {
-		return nil, failf(http.StatusTooManyRequests, "%d trainings have not ended; wait for one of them", n)
-	}
-	j := &job{model: m, record: jobRecord{
+	j := &job{model: m, cost: int64(len(body)), record: jobRecord{
 		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, Key: by.Key(), SFT: sft, Created: time.Now(),
 	}}
+	if err := s.admit(j); err != nil {
+		return nil, err
+	}
 	err := s.store.Write(body, kindJobs, j.record.ID+".body")
 	if err == nil {
 		err = s.storeJob(j)
 	}
 	if err != nil {
+		s.drop(j)
 		return nil, errors.Join(err, s.forget(j))
 	}
-	s.jobs[j.record.ID] = j
+	s.mu.Lock()
 	s.queue = append(s.queue, j)
+	s.mu.Unlock()
 	s.signal()
+	s.forgetOld(m.record.Entity)
 	return wandbwire.Job{ID: j.record.ID}, nil
+}
+
+// admit counts a training, unless its tenant has too many.
+func (s *Server) admit(j *job) error {
+	entity := j.model.record.Entity
+	t := s.tenants[entity]
+	if j.cost > t.limits.QueuedBytes {
+		return failf(http.StatusRequestEntityTooLarge, "the body has %d bytes, want at most %d; send fewer trajectories",
+			j.cost, t.limits.QueuedBytes)
+	}
+	if err := t.mayStore(0); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.unended(entity); n >= t.limits.Jobs {
+		return &wire.Error{
+			Status: http.StatusTooManyRequests, Type: wire.TypeInvalid, RetryAfter: retryAfter,
+			Message: fmt.Sprintf("%d trainings have not ended; wait for one of them", n),
+		}
+	}
+	if !t.queued.Take(j.cost, 0) {
+		return t.full()
+	}
+	s.jobs[j.record.ID] = j
+	return nil
+}
+
+// drop takes back admit.
+func (s *Server) drop(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, j.record.ID)
+	s.tenants[j.model.record.Entity].queued.Add(-j.cost)
+}
+
+// recount counts a training from before a restart.
+func (s *Server) recount(j *job) error {
+	info, err := os.Stat(s.store.Path(kindJobs, j.record.ID+".body"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the training says so
+	}
+	if err == nil {
+		j.cost = info.Size()
+		s.tenants[j.model.record.Entity].queued.Add(j.cost)
+	}
+	return err
+}
+
+// keptJobs is how many trainings of a tenant that have ended are remembered.
+const keptJobs = 256
+
+// forgetOld forgets the oldest trainings of a tenant that has many.
+func (s *Server) forgetOld(entity string) {
+	var ended []*job
+	s.mu.Lock()
+	for _, j := range s.jobs {
+		if j.model.record.Entity == entity && j.ended() {
+			ended = append(ended, j)
+		}
+	}
+	sortJobs(ended)
+	ended = ended[:max(0, len(ended)-keptJobs)]
+	for _, j := range ended {
+		delete(s.jobs, j.record.ID)
+	}
+	s.mu.Unlock()
+	for _, j := range ended {
+		if err := s.forget(j); err != nil {
+			s.log.Warn("a training that has ended could not be deleted", "job", j.record.ID, "error", err)
+		}
+	}
 }
 
 // unended counts the trainings of an entity that have not ended. mu is held.
@@ -158,9 +238,14 @@ func (s *Server) unended(entity string) (n int) {
 	return n
 }
 
-// storeJob writes the record of a training. mu is held.
+// storeJob writes the record of a training as it is now. mu, for which all tenants wait, is not held meanwhile.
 func (s *Server) storeJob(j *job) error {
-	return s.store.WriteJSON(&j.record, kindJobs, j.record.ID+".json")
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	s.mu.Lock()
+	record := j.record
+	s.mu.Unlock()
+	return s.store.WriteJSON(&record, kindJobs, record.ID+".json")
 }
 
 // signal wakes the goroutine that trains.
@@ -173,19 +258,30 @@ func (s *Server) signal() {
 
 // emit adds an event, and stores it.
 func (s *Server) emit(j *job, kind string, data map[string]any) {
+	if s.addEvent(j, kind, data) {
+		if err := s.storeJob(j); err != nil {
+			s.log.Error("event could not be stored", "job", j.record.ID, "error", err)
+		}
+	}
+}
+
+// addEvent is emit without the job's document. It reports whether there is a new event.
+func (s *Server) addEvent(j *job, kind string, data map[string]any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kind == wandbwire.EventStarted && len(j.record.Events) > 0 {
-		return // before a restart
+		return false // before a restart
 	}
 	if data == nil {
 		data = map[string]any{}
 	}
 	id := fmt.Sprintf("%s-%d", j.record.ID, len(j.record.Events))
 	j.record.Events = append(j.record.Events, wandbwire.Event{ID: id, Type: kind, Data: data})
-	if err := s.storeJob(j); err != nil {
-		s.log.Error("event could not be stored", "job", j.record.ID, "error", err)
+	if j.ended() {
+		s.tenants[j.model.record.Entity].queued.Add(-j.cost)
+		j.cost = 0
 	}
+	return true
 }
 
 // listEvents serves GET training-jobs/ID/events.
@@ -253,6 +349,7 @@ func (s *Server) run(j *job) {
 	if err := s.store.Remove(kindJobs, j.record.ID+".body"); err != nil {
 		s.log.Warn("request of a training could not be deleted", "job", j.record.ID, "error", err)
 	}
+	s.remeasure(j.model)
 }
 
 // charge adds a training to what its key has used. Metrics are those of a training that has succeeded.
@@ -314,9 +411,8 @@ func (s *Server) execute(j *job) (map[string]float64, error) {
 	}
 	s.mu.Lock()
 	j.record.From = new(own.Step())
-	err = s.storeJob(j)
 	s.mu.Unlock()
-	if err != nil {
+	if err := s.storeJob(j); err != nil {
 		return nil, err
 	}
 	progress := func(p art.TrainProgress) { s.progress(j, p) }

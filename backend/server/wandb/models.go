@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -29,14 +30,21 @@ type modelRecord struct {
 	Deleted                   bool // its run is kept
 }
 
-// model is a model of a client. registered is guarded by the server's creating.
+// model is a model of a client. record.Deleted is guarded by the server's mu.
 type model struct {
-	record     modelRecord
+	record modelRecord
+
+	opening    sync.Mutex // guards what follows, and is held while the model is registered
 	registered *art.Model // nil until it is used
+
+	measuring sync.Mutex // guards bytes
+	bytes     int64      // that the run has on disk, as they were counted
 }
 
 // release frees the memory of a model, if its backend can.
 func (m *model) release() error {
+	m.opening.Lock()
+	defer m.opening.Unlock()
 	if m.registered == nil {
 		return nil
 	}
@@ -70,12 +78,15 @@ func (m *model) artifact() string {
 
 // open registers a model that is used for the first time.
 func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
-	s.creating.Lock()
-	defer s.creating.Unlock()
+	m.opening.Lock()
+	defer m.opening.Unlock()
 	if m.registered != nil {
 		return m.registered, nil
 	}
-	if m.record.Deleted || s.ctx.Err() != nil {
+	s.mu.Lock()
+	deleted := m.record.Deleted
+	s.mu.Unlock()
+	if deleted || s.ctx.Err() != nil {
 		return nil, art.ErrClosed
 	}
 	base, err := s.base(m.record.Base)
@@ -115,7 +126,7 @@ func (s *Server) baseNames() string {
 // createModel serves POST models.
 func (s *Server) createModel(r *http.Request, by *access.Caller) (any, error) {
 	var req wandbwire.CreateModel
-	if err := readJSON(r, &req); err != nil {
+	if err := readSmall(r, &req); err != nil {
 		return nil, err
 	}
 	entity, name := orDefault(req.Entity, by.Tenant), orDefault(req.Name, "")
@@ -150,7 +161,11 @@ func (s *Server) makeModel(
 	m := s.named(entity, project, name)
 	isNew := m == nil
 	if isNew {
-		if err := checkNames(project, name); err != nil {
+		err := checkNames(project, name)
+		if err == nil {
+			err = s.mayCreate(entity)
+		}
+		if err != nil {
 			s.mu.Unlock()
 			return nil, err
 		}
@@ -173,7 +188,23 @@ func (s *Server) makeModel(
 		delete(s.models, m.record.ID)
 		s.mu.Unlock()
 	}
+	s.remeasure(m)
 	return m.wire(), err
+}
+
+// mayCreate refuses a further model of a tenant that has too many, or too large ones. mu is held.
+func (s *Server) mayCreate(entity string) error {
+	n, t := 0, s.tenants[entity]
+	for _, m := range s.models {
+		if m.record.Entity == entity && !m.record.Deleted {
+			n++
+		}
+	}
+	if n >= t.limits.Models {
+		return failf(http.StatusForbidden, "there are %d models already; delete one (DELETE %smodels/ID), whose run is kept",
+			n, Prefix)
+	}
+	return t.mayStore(0)
 }
 
 // fits checks that an existing model is the one that a request wants.
@@ -302,10 +333,12 @@ func (s *Server) pinned(r *http.Request, m *model, alias string, unknown error) 
 
 // frozen returns a base model, registered when it is asked for first: for prompted baselines.
 func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
-	s.creating.Lock()
-	defer s.creating.Unlock()
-	if m := s.bases[b.Name]; m != nil {
-		return m, nil
+	defer s.loading.Lock(b.Name)()
+	s.mu.Lock()
+	known := s.bases[b.Name]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
 	}
 	if s.ctx.Err() != nil {
 		return nil, art.ErrClosed
@@ -320,6 +353,8 @@ func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
 	if err := m.Register(ctx, s.backend); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.bases[b.Name] = m
 	return m, nil
 }
@@ -341,10 +376,9 @@ func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
 		}
 	}
 	m.record.Deleted = true
+	record := m.record
 	s.mu.Unlock()
-	s.creating.Lock()
-	defer s.creating.Unlock()
-	if err := s.store.WriteJSON(&m.record, kindModels, m.record.ID+".json"); err != nil {
+	if err := s.store.WriteJSON(&record, kindModels, record.ID+".json"); err != nil {
 		s.mu.Lock()
 		m.record.Deleted = false
 		s.mu.Unlock()
@@ -355,12 +389,16 @@ func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
 
 // logGroups serves POST models/ID/log.
 func (s *Server) logGroups(r *http.Request, by *access.Caller) (any, error) {
-	_, own, err := s.opened(r, by)
+	m, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
 	}
+	t := s.tenants[by.Tenant]
+	if err := t.mayStore(0); err != nil {
+		return nil, err
+	}
 	var req wandbwire.LogGroups
-	if err := readJSON(r, &req); err != nil {
+	if err := readJSON(r, &req, t.limits.counts()); err != nil {
 		return nil, err
 	}
 	groups, err := wandbwire.Decode(req.Groups, own.Step(), s.tokenizer(r.Context(), own))
@@ -370,6 +408,7 @@ func (s *Server) logGroups(r *http.Request, by *access.Caller) (any, error) {
 	if err != nil {
 		return nil, failf(http.StatusBadRequest, "%s", tenancy.Public(err))
 	}
+	defer s.remeasure(m)
 	return struct{}{}, own.Log(r.Context(), req.Split, groups, nil)
 }
 
@@ -433,12 +472,12 @@ func finite(metrics map[string]float64) map[string]float64 {
 
 // deleteCheckpoints serves DELETE models/ID/checkpoints. The newest one stays: it is what the run goes on with.
 func (s *Server) deleteCheckpoints(r *http.Request, by *access.Caller) (any, error) {
-	_, own, err := s.opened(r, by)
+	m, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
 	}
 	var req wandbwire.DeleteCheckpoints
-	if err := readJSON(r, &req); err != nil {
+	if err := readSmall(r, &req); err != nil {
 		return nil, err
 	}
 	keeper, ok := s.backend.(art.CheckpointKeeper)
@@ -453,6 +492,7 @@ func (s *Server) deleteCheckpoints(r *http.Request, by *access.Caller) (any, err
 	if err := keeper.DeleteCheckpoints(r.Context(), own, keep); err != nil {
 		return nil, err
 	}
+	s.remeasure(m)
 	after, err := keeper.Checkpoints(r.Context(), own)
 	out := wandbwire.DeletedCheckpoints{Deleted: len(before) - len(after), NotFound: []int{}}
 	for _, step := range req.Steps {

@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/jsoncount"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
 	"github.com/goart-dev/art/internal/wire"
@@ -42,31 +43,33 @@ type route = func(r *http.Request, by *access.Caller) (any, error)
 // table are the training routes, by their patterns below the prefix.
 func (s *Server) table() map[string]route {
 	return map[string]route{
-		"POST models":                        s.createModel,
-		"DELETE models/{id}":                 s.deleteModel,
-		"POST models/{id}/log":               s.logGroups,
-		"GET models/{id}/checkpoints":        s.listCheckpoints,
-		"DELETE models/{id}/checkpoints":     s.deleteCheckpoints,
-		"POST training-jobs":                 s.createJob,
-		"POST sft-training-jobs":             s.createSFTJob,
-		"GET training-jobs/{id}/events":      s.listEvents,
-		"PUT artifacts/{project}/{artifact}": s.putArtifact,
-		"GET usage":                          s.showUsage,
+		"POST models":                           s.createModel,
+		"DELETE models/{id}":                    s.deleteModel,
+		"POST models/{id}/log":                  s.logGroups,
+		"GET models/{id}/checkpoints":           s.listCheckpoints,
+		"DELETE models/{id}/checkpoints":        s.deleteCheckpoints,
+		"POST training-jobs":                    s.createJob,
+		"POST sft-training-jobs":                s.createSFTJob,
+		"GET training-jobs/{id}/events":         s.listEvents,
+		"PUT artifacts/{project}/{artifact}":    s.putArtifact,
+		"DELETE artifacts/{project}/{artifact}": s.deleteArtifact,
+		"GET usage":                             s.showUsage,
 	}
 }
 
 // needs are the scopes of which a key must have one. GET usage is for every key. Those of the routes of inference are
 // in [Server.find].
 var needs = map[string][]access.Scope{
-	"POST models":                        {access.Train},
-	"DELETE models/{id}":                 {access.Delete},
-	"POST models/{id}/log":               {access.Train},
-	"GET models/{id}/checkpoints":        {access.Train, access.List},
-	"DELETE models/{id}/checkpoints":     {access.Delete},
-	"POST training-jobs":                 {access.Train},
-	"POST sft-training-jobs":             {access.Train},
-	"GET training-jobs/{id}/events":      {access.Train, access.List},
-	"PUT artifacts/{project}/{artifact}": {access.Train},
+	"POST models":                           {access.Train},
+	"DELETE models/{id}":                    {access.Delete},
+	"POST models/{id}/log":                  {access.Train},
+	"GET models/{id}/checkpoints":           {access.Train, access.List},
+	"DELETE models/{id}/checkpoints":        {access.Delete},
+	"POST training-jobs":                    {access.Train},
+	"POST sft-training-jobs":                {access.Train},
+	"GET training-jobs/{id}/events":         {access.Train, access.List},
+	"PUT artifacts/{project}/{artifact}":    {access.Train},
+	"DELETE artifacts/{project}/{artifact}": {access.Delete},
 }
 
 // showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
@@ -147,6 +150,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, f
 		if status = e.Status; status == http.StatusInternalServerError {
 			s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 		}
+		if e.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+		}
 		out = e
 	}
 	body, err := json.Marshal(out)
@@ -173,7 +179,8 @@ func readAllBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less in one request",
+			large.Limit)
 	}
 	if err != nil {
 		return nil, failf(http.StatusBadRequest, "the body could not be read: %v", err)
@@ -181,7 +188,7 @@ func readAllBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// decode reads a JSON body.
+// decode reads a JSON body whose counts were checked.
 func decode(body []byte, v any) error {
 	if err := json.Unmarshal(body, v); err != nil {
 		return failf(http.StatusBadRequest, "the body cannot be read: %v", err)
@@ -190,12 +197,21 @@ func decode(body []byte, v any) error {
 }
 
 // readJSON reads the JSON body of a request.
-func readJSON(r *http.Request, v any) error {
+func readJSON(r *http.Request, v any, counts *jsoncount.Limits) error {
 	body, err := readAllBody(r)
 	if err != nil {
 		return err
 	}
+	if err := checkCounts(counts, body); err != nil {
+		return err
+	}
 	return decode(body, v)
+}
+
+// readSmall is readJSON for a request without data.
+func readSmall(r *http.Request, v any) error {
+	r.Body = http.MaxBytesReader(nil, r.Body, maxSmall)
+	return readJSON(r, v, &jsoncount.Limits{Other: maxValues})
 }
 
 // page returns the part of a list that a request asks for: limit elements behind that with the id after.

@@ -83,6 +83,7 @@ func (c *client) requests(t *testing.T, project, name, model, job string) []scop
 		{"POST", "/v1/preview/sft-training-jobs", fmt.Sprintf(
 			`{"model_id":%q,"training_data_url":"wandb-artifact:///one/%s/d:v0"}`, model, project), "train"},
 		{"PUT", "/v1/preview/artifacts/" + project + "/d", `{}`, "train"},
+		{"DELETE", "/v1/preview/artifacts/" + project + "/d", "", "delete"},
 		{"GET", "/v1/preview/models/" + model + "/checkpoints", "", "train list"},
 		{"GET", "/v1/preview/training-jobs/" + job + "/events", "", "train list"},
 		{"DELETE", "/v1/preview/models/" + model + "/checkpoints", `{"steps":[]}`, "delete"},

@@ -61,6 +61,12 @@ func (s *Server) restore() error {
 	}
 	for _, rec := range models {
 		s.models[rec.ID] = &model{record: *rec}
+		if s.tenants[rec.Entity] == nil { // it is not configured any more
+			s.tenants[rec.Entity] = newTenant(&Tenant{}, s.opts.Limits)
+		}
+	}
+	if err := s.countStored(); err != nil {
+		return err
 	}
 	jobs, err := tenancy.ReadAll(s.store, kindJobs, func(rec *jobRecord) string { return rec.ID })
 	if err != nil {
@@ -76,6 +82,9 @@ func (s *Server) restore() error {
 			s.log.Error("training of a model that is not stored", "job", rec.ID, "model", rec.Model)
 			continue
 		case !j.ended():
+			if err := s.recount(j); err != nil {
+				return err
+			}
 			s.queue = append(s.queue, j)
 		}
 		s.jobs[rec.ID] = j

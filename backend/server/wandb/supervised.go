@@ -17,6 +17,7 @@ import (
 
 // createSFTJob serves POST sft-training-jobs.
 func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
+	r.Body = http.MaxBytesReader(nil, r.Body, maxSmall)
 	body, err := readAllBody(r)
 	if err != nil {
 		return nil, err
@@ -96,16 +97,46 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conversations(body); err != nil {
+	t := s.tenants[by.Tenant]
+	if _, err := conversations(body, &t.limits); err != nil {
 		return nil, err
 	}
+	defer s.putting.Lock(by.Tenant)()
 	if _, err := os.Stat(s.store.Path(file...)); err == nil {
 		return nil, failf(http.StatusConflict, "the artifact %s/%s exists; choose another name", project, name)
 	}
+	if err := t.mayStore(int64(len(body))); err != nil {
+		return nil, err
+	}
 	if err := s.store.Write(body, file...); err != nil {
+		t.stored.Add(-int64(len(body)))
 		return nil, err
 	}
 	return map[string]string{"url": wandbwire.ArtifactScheme + by.Tenant + "/" + project + "/" + name + ":v0"}, nil
+}
+
+// deleteArtifact serves DELETE artifacts/PROJECT/NAME. Trainings that read the data set fail.
+func (s *Server) deleteArtifact(r *http.Request, by *access.Caller) (any, error) {
+	project, name := r.PathValue("project"), r.PathValue("artifact")
+	if err := by.ReachesProject(project); err != nil {
+		return nil, err
+	}
+	file, err := artifactFile(by.Tenant, project, name)
+	if err != nil {
+		return nil, err
+	}
+	defer s.putting.Lock(by.Tenant)()
+	info, err := os.Stat(s.store.Path(file...))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, failf(http.StatusNotFound, "there is no artifact %.80q in the project %.80q", name, project)
+	}
+	if err == nil {
+		err = s.store.Remove(file[:len(file)-1]...)
+	}
+	if err == nil {
+		s.tenants[by.Tenant].stored.Add(-info.Size())
+	}
+	return struct{}{}, err
 }
 
 // dataset reads the data set and the options of a request.
@@ -132,17 +163,23 @@ func (s *Server) dataset(req *wandbwire.CreateSFTJob, m *model) ([]*art.Trajecto
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := conversations(data)
+	list, err := conversations(data, &s.tenants[m.record.Entity].limits)
 	return list, cfg, err
 }
 
 // conversations reads lines of {"messages", "tools"}.
-func conversations(data []byte) (list []*art.Trajectory, err error) {
+func conversations(data []byte, limits *Limits) (list []*art.Trajectory, err error) {
+	if err := checkCounts(limits.counts(), data); err != nil {
+		return nil, err
+	}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
 	for n := 1; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
+		}
+		if len(list) == limits.Trajectories {
+			return nil, failf(http.StatusBadRequest, "the data has more than %d lines; make several data sets of it", len(list))
 		}
 		t, err := conversation(lines.Bytes())
 		if err != nil {

@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,10 +35,13 @@ type Options struct {
 	// Tenants are the users, with keys of their own: none sees what is another's. Without tenants there is one, "default",
 	// with the keys of the handler.
 	Tenants []Tenant
-	// MaxJobs bounds the trainings of a tenant that have not ended (status 429). Default 16.
-	MaxJobs int
-	// MaxBody bounds the body of a request, in bytes. Default 256 MiB.
+	// Limits bound each tenant that has none of its own.
+	Limits Limits
+	// MaxBody bounds the body of a request, in bytes. Default 64 MiB.
 	MaxBody int64
+	// Size returns the bytes on disk of a run, by its project and name: checkpoints and what was logged. They count
+	// against [Limits].StoredBytes. nil: only data sets count.
+	Size func(project, run string) (int64, error)
 	// Events are told of the trainings of all tenants. nil tells nobody.
 	Events *art.Events
 	// Logger receives internal errors. nil discards them.
@@ -60,6 +65,8 @@ type Tenant struct {
 	// Scoped are further ones, with limits: scopes, projects, and runs PROJECT/NAME. docs/wandb-training.md lists the
 	// scopes of the routes.
 	Scoped []access.Key
+	// Limits replace those of the server. nil: the same.
+	Limits *Limits
 	// Prices make money of what the tenant uses. Zero: none.
 	Prices access.Prices
 }
@@ -77,13 +84,16 @@ type Server struct {
 	work   sync.WaitGroup
 	wake   chan struct{}
 
-	creating sync.Mutex            // held while a model is registered
-	bases    map[string]*art.Model // frozen, by name; guarded by creating
-	mu       sync.Mutex
-	models   map[string]*model
-	jobs     map[string]*job
-	queue    []*job
-	served   string // the tenant whose training began last
+	tenants map[string]*tenant // by their names
+	loading tenancy.Locks      // by base: held while a base model is registered
+	putting tenancy.Locks      // by tenant: held while a data set is stored or deleted
+
+	mu     sync.Mutex            // held for moments only, never while something is read, written or computed
+	bases  map[string]*art.Model // frozen, by name
+	models map[string]*model
+	jobs   map[string]*job
+	queue  []*job
+	served string // the tenant whose training began last
 }
 
 // New makes a server over a backend, and goes on with what another process has left in opts.Dir. The backend stays the
@@ -95,11 +105,12 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 	s := &Server{
 		opts: *opts, backend: backend, models: map[string]*model{},
 		bases: map[string]*art.Model{}, jobs: map[string]*job{}, wake: make(chan struct{}, 1), log: opts.Logger,
+		tenants: map[string]*tenant{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.opts.MaxJobs, s.opts.MaxBody = cmp.Or(s.opts.MaxJobs, 16), cmp.Or(s.opts.MaxBody, 256<<20)
+	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, 64<<20)
 	if len(s.opts.Tenants) == 0 {
 		s.opts.Tenants = []Tenant{{Name: "default"}}
 	}
@@ -108,6 +119,9 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 			Hint: "correct the Options"}
 	}
 	s.users, _ = s.opts.registry() // validated
+	for i := range s.opts.Tenants {
+		s.tenants[s.opts.Tenants[i].Name] = newTenant(&s.opts.Tenants[i], s.opts.Limits)
+	}
 	switch err := s.openStore(); {
 	case errors.Is(err, art.ErrLocked):
 		return nil, err // it says what to do
@@ -130,7 +144,7 @@ func (o *Options) validate() error {
 	}
 	check(o.Dir != "", "Dir is empty")
 	check(len(o.Bases) > 0, "there are no Bases")
-	check(o.MaxJobs > 0 && o.MaxBody > 0, "MaxJobs or MaxBody is negative")
+	check(o.MaxBody > 0, "MaxBody is negative")
 	bases, tenants := map[string]bool{}, map[string]bool{}
 	for i, b := range o.Bases {
 		check(b.Name != "" && !bases[b.Name], "Bases[%d] has the name %q, which is empty or taken", i, b.Name)
@@ -143,6 +157,9 @@ func (o *Options) validate() error {
 			p = append(p, fmt.Errorf("Tenants[%d].Name: %w", i, err))
 		}
 		tenants[t.Name] = true
+		l := newTenant(&o.Tenants[i], o.Limits).limits
+		check(min(l.Jobs, l.Models, l.Trajectories, l.Messages) > 0 && min(l.QueuedBytes, l.StoredBytes) > 0,
+			"a limit of Tenants[%d] is negative", i)
 	}
 	_, err := o.registry()
 	return errors.Join(append(p, err)...)
@@ -152,7 +169,7 @@ func (o *Options) validate() error {
 func (o *Options) registry() (*access.Registry, error) {
 	var list []access.Tenant
 	for _, t := range o.Tenants {
-		list = append(list, access.Tenant(t))
+		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
 	}
 	return access.NewRegistry(list)
 }
@@ -173,15 +190,14 @@ func (s *Server) project(entity, project string) string {
 func (s *Server) Close() error {
 	s.cancel()
 	s.work.Wait()
-	s.creating.Lock()
-	defer s.creating.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	models, bases := slices.Collect(maps.Values(s.models)), slices.Collect(maps.Values(s.bases))
+	s.mu.Unlock()
 	var all []error
-	for _, m := range s.models {
+	for _, m := range models {
 		all = append(all, m.release())
 	}
-	for _, m := range s.bases {
+	for _, m := range bases {
 		all = append(all, release(m))
 	}
 	return errors.Join(append(all, s.storeUsage(), s.store.Close())...)

@@ -38,7 +38,7 @@ func serve(t *testing.T, backend art.Backend, dir string) *client {
 func serveEvents(t *testing.T, backend art.Backend, dir string, events *art.Events) *client {
 	t.Helper()
 	s, err := wandb.New(backend, &wandb.Options{
-		Dir: dir, Events: events, Bases: []wandb.Base{{Name: "tiny"}, {Name: "other"}}, MaxJobs: 3,
+		Dir: dir, Events: events, Bases: []wandb.Base{{Name: "tiny"}, {Name: "other"}}, Limits: wandb.Limits{Jobs: 3},
 		Tenants: []wandb.Tenant{{Name: "one", Keys: []string{"a"}}, {Name: "two", Keys: []string{"b"}}},
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,11 @@ type Limits struct {
 	Trees map[string]int
 	// Other bounds the elements of all other lists.
 	Other int
+	// Members bounds the members of all objects that are not in Trees and not in the lists of Plain, as unknown members
+	// may be kept. 0: they are not counted.
+	Members int
+	// Plain are keys of lists whose objects are decoded to structs that keep nothing else.
+	Plain []string
 }
 
 // maxDepth bounds the nesting of a body.
@@ -34,23 +40,37 @@ func (e *ExceededError) Error() string {
 	switch e.Key {
 	case depthKey:
 		return fmt.Sprintf("the body is nested more than %d levels deep", e.Limit)
+	case membersKey:
+		return fmt.Sprintf("the objects of the body have more than %d members; split the request", e.Limit)
 	case "":
 		return fmt.Sprintf("the lists of the body have more than %d elements; split the request", e.Limit)
 	}
 	return fmt.Sprintf("%q has more than %d elements in the body; split the request", e.Key, e.Limit)
 }
 
-const depthKey = "\x00depth"
+// Keys of errors that are of no key.
+const (
+	depthKey   = "\x00depth"
+	membersKey = "\x00members"
+)
 
 // Check returns an [ExceededError] if a body has too much. Whether it is JSON is found out by who decodes it. It takes
 // no memory but for the nesting.
 func (l *Limits) Check(body []byte) error {
 	s := scan{body: body, counts: map[string][]*count{}, other: &count{limit: l.Other}, stack: []frame{{}}}
+	if l.Members > 0 {
+		s.members = &count{key: membersKey, limit: l.Members}
+	}
 	for key, limit := range l.Lists {
 		s.add(key, limit, false)
 	}
 	for key, limit := range l.Trees {
 		s.add(key, limit, true)
+	}
+	for _, list := range s.counts {
+		for _, c := range list {
+			c.plain = slices.Contains(l.Plain, c.key)
+		}
 	}
 	for s.at < len(body) {
 		if err := s.next(); err != nil {
@@ -64,7 +84,7 @@ func (l *Limits) Check(body []byte) error {
 type count struct {
 	key, parent string // parent is "" for any
 	n, limit    int
-	tree        bool
+	tree, plain bool
 }
 
 // frame is a list or an object that is open.
@@ -83,6 +103,8 @@ type scan struct {
 	stack  []frame
 	counts map[string][]*count // by the last part of their keys, those with a parent first
 	other  *count
+
+	members *count // nil: they are not counted
 }
 
 // add adds a limit.
@@ -150,14 +172,21 @@ func (s *scan) open(in *frame, list bool) error {
 	case in.list:
 		f.key = in.key
 		if !list {
-			f.count = nil
+			f.count = s.members
+			if in.count != nil && in.count.plain {
+				f.count = nil
+			}
 		}
 	default:
 		f.key = fold(in.member)
 		f.count = s.of(in.key, f.key)
 		f.tree = f.count != nil && f.count.tree
-		if f.count == nil && list {
+		switch {
+		case f.count != nil:
+		case list:
 			f.count = s.other
+		default:
+			f.count = s.members
 		}
 	}
 	s.stack = append(s.stack, f)

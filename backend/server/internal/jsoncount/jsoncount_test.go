@@ -53,6 +53,25 @@ func TestLimits_Check(t *testing.T) {
 	}
 }
 
+func TestLimits_Members(t *testing.T) {
+	l := jsoncount.Limits{
+		Lists: map[string]int{"plain": 10, "list": 10}, Trees: map[string]int{"tree": 10}, Other: 10, Members: 4,
+		Plain: []string{"plain"},
+	}
+	for body, ok := range map[string]bool{
+		`{"a":{"b":1,"c":2},"d":3}`:                      true,
+		`{"a":{"b":1,"c":2,"e":3},"d":3}`:                false,
+		`{"list":[{"b":1,"c":2},{"b":1}]}`:               true,
+		`{"list":[{"b":1,"c":2},{"b":1,"c":2}]}`:         false,
+		`{"plain":[{"b":1,"c":2,"d":3},{"b":1,"c":2}]}`:  true,
+		`{"tree":{"b":1,"c":2,"d":3,"e":{"b":1,"c":2}}}`: true,
+	} {
+		if err := l.Check([]byte(body)); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "4 members") {
+			t.Errorf("%s: error %v", body, err)
+		}
+	}
+}
+
 // TestLimits_CheckTakesNoMemory: it stops before what it counts takes memory.
 func TestLimits_CheckTakesNoMemory(t *testing.T) {
 	body := []byte(`{"items":[` + strings.Repeat("{},", 4_000_000) + `{}]}`)
