@@ -46,6 +46,8 @@ lets one browser in, once.
 
 With --train it serves the Tinker API instead, without the page: programs that were written for
 Tinker train adapters on the named base models, which they know by NAME. The runs are in --dir.
+With --tenants each user has keys of its own, and no data of another; the operator's key, in
+--operator-key or $` + operatorVariable + `, reads /metrics, /operator/usage and /operator/health only.
 So do those of openpipe-art's ServerlessBackend, with base_url=http://HOST:PORT/v1.
 docs/tinker.md and docs/wandb-training.md have more.
 
@@ -64,6 +66,8 @@ being answered have the time of --drain. A second signal ends the program at onc
 // serveOptions are the verb serve with its flags.
 type serveOptions struct {
 	addr, key, cert, certKey   string
+	operatorKey                string
+	limits                     limits
 	hosts, origins, rollouts   string
 	train, dir, tenants        string
 	tokenizer, device, weights string
@@ -81,6 +85,15 @@ type serveOptions struct {
 func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.addr, "addr", "127.0.0.1:8000", "`address` to listen on; port 0 is any that is free")
 	flags.StringVar(&o.key, "key", "", "`key` that clients must send; default: $"+keyVariable+", or a new one")
+	flags.StringVar(&o.operatorKey, "operator-key", "", "`key` of the operator: metrics and usage, no data; default:\n"+
+		"$"+operatorVariable+", or a new one with --tenants")
+	flags.Var(&o.limits.body, "max-body", "`bytes` of the body of a request; default: 32MiB, with --train 64MiB")
+	flags.IntVar(&o.limits.requests, "max-requests", 0,
+		"`number` of requests at once; 0: 1024. With --tenants half is shared equally")
+	flags.Var(&o.limits.queue, "max-queue", "`bytes` of requests of a tenant of --train that wait; default: 256MiB")
+	flags.Var(&o.limits.results, "max-results", "`bytes` of results of a tenant of --train that are kept; default: 256MiB")
+	flags.Var(&o.limits.metadata, "max-metadata", "`bytes` of metadata of a session or run of --train; default: 64KiB")
+	flags.Var(&o.limits.storage, "max-storage", "`bytes` of saved weights and data of a tenant of --train; default: 20GiB")
 	flags.StringVar(&o.cert, "tls-cert", "", "`file` of a certificate in PEM, for HTTPS")
 	flags.StringVar(&o.certKey, "tls-key", "", "`file` of its private key")
 	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
@@ -145,7 +158,14 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 		return fmt.Errorf("%w; choose another address with --addr, such as 127.0.0.1:0 for any free port", err)
 	}
 	defer listener.Close() // again, if it was served
-	generated := o.chooseKey()
+	generated, err := o.chooseKey()
+	if err != nil {
+		return err
+	}
+	newOperator, err := o.chooseOperatorKey()
+	if err != nil {
+		return err
+	}
 	if generated && o.child {
 		return badUsage("--child needs the key in $%s: the parent has to know it", keyVariable)
 	}
@@ -161,7 +181,10 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 		return errors.Join(err, h.http.Close())
 	}
 	s := start{address: listener.Addr(), certificate: certificate, file: o.cert, models: names, generated: generated,
-		tinker: o.train != ""}
+		tinker: o.train != "", tenants: o.tenants != ""}
+	if newOperator {
+		s.operator = o.operatorKey
+	}
 	if h.page != nil {
 		s.page = h.page.Link(s.root() + dashPath)
 	}
@@ -187,6 +210,10 @@ func (o *serveOptions) announce(stdout io.Writer, s *start) error {
 // arguments reads the models; with --train there are none.
 func (o *serveOptions) arguments(args []string) ([]servedModel, error) {
 	switch {
+	case o.train == "" && o.tenants != "":
+		return nil, badUsage("--tenants is for --train")
+	case o.train == "" && o.limits.given() != "":
+		return nil, badUsage("%s is for --train", o.limits.given())
 	case o.train == "":
 		return parseServed(args)
 	case len(args) > 0 || o.rollouts != "" || o.logprobs:
@@ -210,18 +237,29 @@ func (o *serveOptions) certificate() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// chooseKey sets the key, and tells whether it is a new one. The prefix is what SDKs of Tinker want.
-func (o *serveOptions) chooseKey() (generated bool) {
-	if o.key = cmp.Or(o.key, os.Getenv(keyVariable)); o.key != "" {
-		return false
+// chooseKey sets the key, and tells whether it is a new one. The prefix is what SDKs of Tinker want. With tenants the
+// server has no key of its own: it would be one of theirs.
+func (o *serveOptions) chooseKey() (generated bool, err error) {
+	o.key = cmp.Or(o.key, os.Getenv(keyVariable))
+	switch {
+	case o.tenants != "" && (o.key != "" || o.child):
+		return false, badUsage("with --tenants the keys of clients are in the file: give no --key, unset $%s, and use "+
+			"--operator-key for /metrics; --child has one user", keyVariable)
+	case o.key != "" || o.tenants != "":
+		return false, nil
 	}
 	o.key = "tml-" + rand.Text()
-	return true
+	return true, nil
 }
 
 // handlerOptions say who may call.
 func (o *serveOptions) handlerOptions() *art.HandlerOptions {
-	return &art.HandlerOptions{Keys: []string{o.key}, Hosts: splitList(o.hosts), Origins: splitList(o.origins)}
+	opts := &art.HandlerOptions{Hosts: splitList(o.hosts), Origins: splitList(o.origins)}
+	if o.key != "" {
+		opts.Keys = []string{o.key}
+	}
+	o.limits.apply(opts)
+	return opts
 }
 
 // splitList splits at commas; an empty text is an empty list.

@@ -33,6 +33,7 @@ type host struct {
 	page    *dash.Handler // of the runs
 	metrics *metrics.Metrics
 	gate    server.Gate
+	began   time.Time
 	dir     string // of the registered models, which are not kept; "" with --train
 
 	tinker *tinker.Server // nil without --train
@@ -48,7 +49,7 @@ type host struct {
 // open makes a server without models, which refuses requests.
 func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	h = &host{failed: make(chan error, 1), metrics: metrics.New()}
+	h = &host{failed: make(chan error, 1), metrics: metrics.New(), began: time.Now()}
 	h.gate.Close("the models are being loaded")
 	defer func() {
 		if err != nil {
@@ -81,6 +82,9 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", h.gate.Handler(routes))
+	if err = h.handleOperator(mux, o, logger); err != nil {
+		return h, err
+	}
 	if o.train == "" { // it would show the runs of tenants to one another
 		if h.page, err = dash.New(&dash.Options{Dir: runsRoot(), Access: o.handlerOptions(), Tokens: cachedTokens(),
 			Logger: logger}); err != nil {

@@ -17,6 +17,8 @@ type start struct {
 	tinker      bool   // the models are bases of the Tinker API
 	generated   bool   // the key is new, and not known to anyone
 	page        string // link to the page of the runs
+	tenants     bool   // clients have the keys of tenants
+	operator    string // the operator's key, if it is new
 }
 
 // text has the address, the models, the key if it is new, and a command to try it. A key that was given is not
@@ -30,10 +32,16 @@ func (s *start) text(key string) string {
 	} else {
 		fmt.Fprintf(&b, "serving %s at %s/v1, for Anthropic's clients at %s\n", names, root, root)
 	}
-	if s.generated {
+	switch {
+	case s.generated:
 		fmt.Fprintf(&b, "key: %s (a new one; choose your own with $%s)\n", key, keyVariable)
-	} else {
+	case s.tenants:
+		key = "KEY_OF_A_TENANT"
+	default:
 		key = "$" + keyVariable
+	}
+	if s.operator != "" {
+		fmt.Fprintf(&b, "operator's key: %s (a new one; choose your own with $%s)\n", s.operator, operatorVariable)
 	}
 	if s.certificate == nil && !s.loopback() {
 		b.WriteString("warning: without --tls-cert the key and all texts cross the network in the clear\n")

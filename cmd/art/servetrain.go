@@ -2,14 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
@@ -67,6 +68,25 @@ func (o *serveOptions) savedFolder(path string) (string, error) {
 	return reader.Find(ref.Step)
 }
 
+// runSize is what a run has on disk.
+func (o *serveOptions) runSize(project, run string) (n int64, err error) {
+	dir := runs.Reference{Project: project, Name: run}.Dir(o.dir)
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // it was replaced meanwhile
+			return nil
+		}
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
 // openTinker makes the routes of the Tinker API, and those of W&B Training beside it.
 func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, error) {
 	backend, ok := any(h.backend).(tinker.Backend)
@@ -81,9 +101,15 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkOperatorKey(tenants); err != nil {
+		return nil, err
+	}
 	h.tinker, err = tinker.New(backend, &tinker.Options{
 		Dir: filepath.Join(o.dir, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.slots, Logger: logger,
-		Folder: o.savedFolder,
+		Folder: o.savedFolder, MaxBody: int64(o.limits.body), Limits: tinker.Limits{
+			QueuedBytes: int64(o.limits.queue), ResultBytes: int64(o.limits.results),
+			MetadataBytes: int64(o.limits.metadata), StoredBytes: int64(o.limits.storage),
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -100,13 +126,8 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, err
 	}
-	counts, err := server.Guard(h.metrics, opts, nil)
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
 	mux.Handle(tinker.Prefix, routes)
-	mux.Handle("GET /metrics", counts)
 	mux.Handle("/", rest)
 	return mux, nil
 }
@@ -119,12 +140,19 @@ func (h *host) openWandb(
 	if err := h.metrics.Registry().Register(watch); err != nil {
 		return nil, err
 	}
-	opts := &wandb.Options{Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger, Events: watch.Events()}
+	opts := &wandb.Options{
+		Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger, Events: watch.Events(), Size: o.runSize,
+		MaxBody: int64(o.limits.body),
+		Limits:  wandb.Limits{QueuedBytes: int64(o.limits.queue), StoredBytes: int64(o.limits.storage)},
+	}
 	for _, b := range bases {
 		opts.Bases = append(opts.Bases, wandb.Base{Name: b.Name, Model: b.Model})
 	}
 	for _, t := range tenants {
 		of := wandb.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped}
+		if l := t.Limits; l != nil {
+			of.Limits = &wandb.Limits{Models: l.Runs, QueuedBytes: l.QueuedBytes, StoredBytes: l.StoredBytes}
+		}
 		if t.Prices != nil {
 			of.Prices = access.Prices(*t.Prices)
 		}

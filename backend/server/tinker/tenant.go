@@ -146,6 +146,43 @@ func (s *Server) Usage() map[string]Usage {
 	return all
 }
 
+// Held is what a tenant holds now.
+type Held struct {
+	Sessions    int   `json:"sessions"`
+	Runs        int   `json:"runs"`    // in memory
+	Futures     int   `json:"futures"` // without a result
+	Polls       int   `json:"polls"`   // that wait for one
+	QueuedBytes int64 `json:"queued_bytes"`
+	ResultBytes int64 `json:"result_bytes"`
+	StoredBytes int64 `json:"stored_bytes"`
+}
+
+// Held returns what each tenant holds, by name. [Limits] bounds it.
+func (s *Server) Held() map[string]Held {
+	all := map[string]Held{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tenants {
+		t.mu.Lock()
+		all[t.name] = Held{
+			Futures: t.pending, Polls: t.polls, QueuedBytes: t.queued.Held(), ResultBytes: t.resultBytes,
+			StoredBytes: t.stored.Held(),
+		}
+		t.mu.Unlock()
+	}
+	for _, live := range s.sessions {
+		h := all[live.tenant.name]
+		h.Sessions++
+		all[live.tenant.name] = h
+	}
+	for _, r := range s.runs {
+		h := all[r.tenant.name]
+		h.Runs++
+		all[r.tenant.name] = h
+	}
+	return all
+}
+
 // showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
 func (s *Server) showUsage(w http.ResponseWriter, _ *http.Request, t *user) error {
 	report := s.users.Usage()[t.name]

@@ -52,6 +52,27 @@ func newTenant(of *Tenant, limits Limits) *tenant {
 	return &tenant{own, tenancy.NewBudget(own.QueuedBytes), tenancy.NewBudget(own.StoredBytes)}
 }
 
+// Held is what a tenant holds now.
+type Held struct {
+	Jobs        int   `json:"jobs"`   // that have not ended
+	Models      int   `json:"models"` // that are not deleted
+	QueuedBytes int64 `json:"queued_bytes"`
+	StoredBytes int64 `json:"stored_bytes"`
+}
+
+// Held returns what each tenant holds, by name. [Limits] bounds it.
+func (s *Server) Held() map[string]Held {
+	all := map[string]Held{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, t := range s.tenants {
+		all[name] = Held{
+			Jobs: s.unended(name), Models: s.undeleted(name), QueuedBytes: t.queued.Held(), StoredBytes: t.stored.Held(),
+		}
+	}
+	return all
+}
+
 // maxSmall bounds the bodies of requests without data, in bytes.
 const maxSmall = 1 << 20
 

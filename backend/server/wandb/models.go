@@ -192,14 +192,19 @@ func (s *Server) makeModel(
 	return m.wire(), err
 }
 
-// mayCreate refuses a further model of a tenant that has too many, or too large ones. mu is held.
-func (s *Server) mayCreate(entity string) error {
-	n, t := 0, s.tenants[entity]
+// undeleted counts the models of an entity. mu is held.
+func (s *Server) undeleted(entity string) (n int) {
 	for _, m := range s.models {
 		if m.record.Entity == entity && !m.record.Deleted {
 			n++
 		}
 	}
+	return n
+}
+
+// mayCreate refuses a further model of a tenant that has too many, or too large ones. mu is held.
+func (s *Server) mayCreate(entity string) error {
+	n, t := s.undeleted(entity), s.tenants[entity]
 	if n >= t.limits.Models {
 		return failf(http.StatusForbidden, "there are %d models already; delete one (DELETE %smodels/ID), whose run is kept",
 			n, Prefix)
