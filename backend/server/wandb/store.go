@@ -6,7 +6,6 @@ import (
 
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
-	"github.com/goart-dev/art/internal/stable"
 )
 
 // The kinds of documents: models/ID.json, jobs/ID.json with the request in jobs/ID.body, and data sets in
@@ -41,7 +40,7 @@ func (s *Server) keepUsage() {
 
 // openStore opens the folder, and reads what is stored.
 func (s *Server) openStore() (err error) {
-	if s.store, err = tenancy.OpenFolder(s.opts.Dir, s.log, stable.Disk{}, kindModels, kindJobs); err != nil {
+	if s.store, err = tenancy.OpenFolder(s.opts.Dir, s.log, s.opts.disk, kindModels, kindJobs); err != nil {
 		return err
 	}
 	if err = s.restore(); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
+	"github.com/goart-dev/art/internal/stable"
 )
 
 // Options configure a [Server].
@@ -46,6 +47,8 @@ type Options struct {
 	Events *art.Events
 	// Logger receives internal errors. nil discards them.
 	Logger *slog.Logger
+
+	disk stable.Disk // tests inject faults
 }
 
 // Base is a base model.
