@@ -359,7 +359,7 @@ func TestAbuse_SlowDisk(t *testing.T) {
 	var first sync.Once
 	opts := &wandb.Options{}
 	opts.SetDisk(stable.Disk{Hook: func(_, path string, do func() error) error {
-		if strings.Contains(path, filepath.Join("jobs", stable.TempPrefix)) {
+		if strings.Contains(path, filepath.Join("jobs", stable.TempPrefix)) && strings.HasSuffix(path, ".json") {
 			first.Do(func() { blocked <- struct{}{}; <-unblock })
 		}
 		return do()
