@@ -176,7 +176,7 @@ func TestAbuse_Models(t *testing.T) {
 	one.do(t, "POST", "/v1/preview/models", fmt.Sprintf(create, "m1"), &m)
 	one.do(t, "POST", "/v1/preview/models", fmt.Sprintf(create, "m2"), nil)
 	one.refused(t, "a third", 403, "delete one", "POST", "/v1/preview/models", fmt.Sprintf(create, "m3"))
-	one.refused(t, "a long name", 400, "more than 128", "POST", "/v1/preview/models",
+	one.refused(t, "a long name", 400, "129 bytes, want 1 to", "POST", "/v1/preview/models",
 		fmt.Sprintf(create, strings.Repeat("x", 129)))
 	two.served(t)
 	end()

@@ -391,8 +391,8 @@ func (s *Server) attempt(j *job) (result map[string]float64, err error) {
 // count stores how often a training was begun.
 func (s *Server) count(j *job, more int) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	j.record.Attempts += more
+	s.mu.Unlock()
 	return s.storeJob(j)
 }
 
