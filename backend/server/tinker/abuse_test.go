@@ -63,14 +63,6 @@ func abused(t *testing.T, backend Backend, opts *Options) (s *Server, ann, bob *
 	return s, &caller{t, h, "tml-ann"}, &caller{t, h, "tml-bob"}
 }
 
-// closeServer closes a server before the test ends.
-func closeServer(t *testing.T, s *Server) {
-	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // refused sends a request that must have a status and an error with a text.
 func (c *caller) refused(what string, status int, text, method, path string, body any) {
 	c.t.Helper()
@@ -93,7 +85,8 @@ func (c *caller) served() {
 // padded is a forward pass whose body has about n bytes.
 func padded(model string, seq, n int) *tinkerwire.ForwardRequest {
 	req := backward(model, seq, 1)
-	req.Data[0].Input = tinkerwire.NewInput(make([]int32, n/4))
+	req.Data[0].Input = tinkerwire.NewInput(make([]int32, n/12))
+	req.Data[0].Inputs["target_tokens"] = tinkerwire.NewInts(make([]int64, n/12))
 	return req
 }
 
@@ -158,6 +151,49 @@ func TestAbuse_Queue(t *testing.T) {
 		t.Errorf("%d bytes are counted when nothing waits", held)
 	}
 	ann.result(ann.ok("forward_backward", padded(model, seq, body)).RequestID)
+}
+
+// TestAbuse_Journal: the journal of a run that makes no step does not grow without bound: forward passes are dropped, and
+// what would be executed again after a restart has a budget.
+func TestAbuse_Journal(t *testing.T) {
+	const body = 1 << 19
+	opts := &Options{Limits: Limits{QueuedBytes: 4 << 20, ResultBytes: body, Tokens: 1 << 30}, MaxBody: 2 * body}
+	s, ann, bob := abused(t, &arttest.Backend{}, opts)
+	defer closeServer(t, s)
+	model := ann.model()
+	size := func() int64 {
+		s.mu.Lock()
+		r := s.runs[model]
+		s.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.journal.Size()
+	}
+	for seq := 1; seq <= 60; seq++ {
+		req := padded(model, seq, body)
+		req.ForwardOnly = true
+		ann.result(ann.ok("forward_backward", req).RequestID)
+	}
+	if n := size(); n > 22*body { // half of its limit, and results
+		t.Errorf("after 30 MiB of forward passes the journal has %d MiB", n>>20)
+	}
+	seq, status := 61, 0
+	for ; seq < 150; seq++ {
+		var answer []byte
+		if status, answer = ann.call("POST", "forward_backward", padded(model, seq, body)); status != http.StatusOK {
+			if status != http.StatusForbidden || !strings.Contains(string(answer), "call optim_step") {
+				t.Errorf("status %d: %s", status, answer)
+			}
+			break
+		}
+		ann.result(futureID(model, seq))
+	}
+	if n := size(); n > 54*body || seq == 150 {
+		t.Errorf("after %d requests since the last step the journal has %d MiB", seq-60, n>>20)
+	}
+	bob.served()
+	ann.result(ann.ok("optim_step", step(model, seq)).RequestID)
+	ann.result(ann.ok("forward_backward", padded(model, seq+1, body)).RequestID)
 }
 
 // heap is the memory in use after a collection.

@@ -27,7 +27,7 @@ func (r *run) attempt(ctx context.Context, t *task) (out *outcome, err error) {
 	if err == nil && t.call.op == opLoad {
 		r.applied = nil // of what was before nothing is left
 	}
-	if err == nil && t.call.changes() {
+	if err == nil && t.call.changes() && t.call.op != opCreate { // which changes nothing that is trained
 		r.applied = append(r.applied, t.seq)
 	}
 	return out, err

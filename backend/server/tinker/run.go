@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -36,8 +37,11 @@ type run struct {
 	stopped bool
 	begun   map[int]int // how often operations were begun that have not ended
 	journal *tenancy.Journal
-	opened  chan struct{} // closed when the model is registered, or cannot be
-	ended   chan struct{} // closed when the goroutine has ended
+
+	compacted int64 // length of the journal when it was shortened
+
+	opened chan struct{} // closed when the model is registered, or cannot be
+	ended  chan struct{} // closed when the goroutine has ended
 
 	registering sync.RWMutex // held while model changes
 
@@ -89,6 +93,10 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 	if seq < r.next {
 		r.server.dropFuture(f)
 		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
+	}
+	if err := r.mayAppend(c); err != nil {
+		r.server.dropFuture(f)
+		return nil, err
 	}
 	if err := r.journal.Append(tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: c.record}, true); err != nil {
 		r.server.dropFuture(f)
@@ -196,7 +204,7 @@ func (r *run) finish(t *task, out *outcome) {
 	defer r.mu.Unlock()
 	r.next = t.seq + 1
 	r.settle(t, out)
-	if r.journal.Size() > maxJournal && r.covered == t.seq {
+	if len(r.applied) == 0 && r.journal.Size()-r.compacted > min(maxJournal, r.journalLimit()/2) {
 		if err := r.compact(); err != nil {
 			r.server.log.Error("journal could not be shortened", "run", r.record.ID, "error", err)
 		}
@@ -215,7 +223,7 @@ func (r *run) settle(t *task, out *outcome) {
 	r.server.complete(t.future, out)
 }
 
-// maxJournal is the size beyond which a journal is shortened, in bytes.
+// maxJournal is by how much a journal grows before it is shortened, if it can be, in bytes.
 const maxJournal = 64 << 20
 
 // storedResult is the body of a record of a result.
@@ -235,6 +243,7 @@ func encodeResult(seq int, f *future, out *outcome) tenancy.Record {
 
 // compact drops requests that are part of a stored step, and results that need not be read any more. mu is held.
 func (r *run) compact() error {
+	r.dropResults()
 	records := []tenancy.Record{{Kind: tenancy.RecordBase, Seq: r.next}}
 	for seq, f := range r.futures {
 		select {
@@ -249,8 +258,25 @@ func (r *run) compact() error {
 			records = append(records, tenancy.Record{Kind: tenancy.RecordBegun, Seq: seq})
 		}
 	}
-	return r.journal.Replace(records)
+	err := r.journal.Replace(records)
+	r.compacted = r.journal.Size()
+	return err
 }
+
+// mayAppend refuses a forward pass when the journal has too many that cannot be dropped: those since the newest step are
+// executed again after a restart.
+func (r *run) mayAppend(c *call) error {
+	limit := r.journalLimit()
+	if !isForward(c.op) || r.journal.Size()-r.compacted+int64(len(c.record)) <= limit {
+		return nil
+	}
+	return failf(http.StatusForbidden,
+		"the requests since the newest step of %s have more than %d bytes: call optim_step, or create a model from saved "+
+			"weights", r.record.ID, limit)
+}
+
+// journalLimit is by how much the journal of a run may grow before it is shortened, in bytes: four queues of its tenant.
+func (r *run) journalLimit() int64 { return 4 * r.tenant.limits.QueuedBytes }
 
 // restore fills the queue from the records of a journal.
 func (r *run) restore(records []tenancy.Record) error {
@@ -299,14 +325,17 @@ func (r *run) requeue(seq int, c *call, stored *storedResult) {
 	f.done = make(chan struct{})
 	if c != nil {
 		f.digest, f.cost = sha256.Sum256(c.record), queueEntry+int64(len(c.record))
+	}
+	if c != nil && (stored == nil || c.changes()) { // others are not executed again
+		c.record = bytes.Clone(c.record) // it is a part of the whole file
 		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now(), restored: true}
 	}
 	r.futures[seq] = f
 	r.server.restoreFuture(f, stored)
 	if stored != nil {
 		copy(f.digest[:], stored.Digest)
-		if c != nil {
-			r.waiting[seq].prior = stored.Out
+		if t := r.waiting[seq]; t != nil {
+			t.prior = stored.Out
 		}
 	}
 }
@@ -339,6 +368,11 @@ func (r *run) release(why string) {
 func (r *run) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dropResults()
+}
+
+// dropResults is forget for who holds mu.
+func (r *run) dropResults() {
 	for seq, f := range r.futures {
 		if seq < r.next && !r.server.hasFuture(f.id) {
 			delete(r.futures, seq)
