@@ -19,7 +19,7 @@ import (
 // operatorVariable is the environment variable of the operator's key.
 const operatorVariable = "ART_OPERATOR_KEY"
 
-// chooseOperatorKey sets the key of the operator, and tells whether it is a new one: with tenants somebody must have it.
+// chooseOperatorKey sets the key of the operator, and tells whether it is a new one: with tenants there must be one.
 func (o *serveOptions) chooseOperatorKey() (generated bool, err error) {
 	if o.operatorKey == "" {
 		o.operatorKey = os.Getenv(operatorVariable)
@@ -114,7 +114,10 @@ func (l *limits) given() string {
 	for _, f := range []struct {
 		name  string
 		value size
-	}{{"--max-queue", l.queue}, {"--max-results", l.results}, {"--max-metadata", l.metadata}, {"--max-storage", l.storage}} {
+	}{
+		{"--max-queue", l.queue}, {"--max-results", l.results}, {"--max-metadata", l.metadata},
+		{"--max-storage", l.storage},
+	} {
 		if f.value != 0 {
 			return f.name
 		}

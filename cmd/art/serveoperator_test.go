@@ -21,8 +21,8 @@ func writeTenants(t *testing.T) string {
 	return path
 }
 
-// TestServeTrain_Operator: the operator's key reads what the server and its tenants use, and no tenant's data. Their keys
-// read their data, and nothing of the others.
+// TestServeTrain_Operator: the operator's key reads what the server and its tenants use, and no tenant's data. Their
+// keys read their data, and nothing of the others.
 func TestServeTrain_Operator(t *testing.T) {
 	t.Setenv(keyVariable, "")
 	t.Setenv(operatorVariable, "")
@@ -52,7 +52,9 @@ func TestServeTrain_Operator(t *testing.T) {
 	r := s.request(t, http.MethodGet, "/operator/usage", nil)
 	r.Header.Set("Authorization", "Bearer "+operator)
 	_, usage := s.do(t, r)
-	for _, want := range []string{`"ann":{"sessions":1,`, `"bob":{"sessions":1,`, `"stored_bytes":0`, `"prompt_tokens":0`} {
+	for _, want := range []string{
+		`"ann":{"sessions":1,`, `"bob":{"sessions":1,`, `"stored_bytes":0`, `"prompt_tokens":0`,
+	} {
 		if !strings.Contains(usage, want) {
 			t.Errorf("the usage lacks %s: %s", want, usage)
 		}
@@ -60,7 +62,7 @@ func TestServeTrain_Operator(t *testing.T) {
 	s.end(t)
 }
 
-// TestServe_OperatorOfOneUser: without tenants the key of the server reads everything, and that of the operator metrics.
+// TestServe_OperatorOfOneUser: without tenants the key of the server reads everything, that of the operator metrics.
 func TestServe_OperatorOfOneUser(t *testing.T) {
 	t.Setenv(operatorVariable, "operator")
 	s := startServer(t, "--key", "own", "--max-body", "2KiB", "tiny=../../model/tiny")

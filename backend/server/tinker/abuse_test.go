@@ -153,8 +153,8 @@ func TestAbuse_Queue(t *testing.T) {
 	ann.result(ann.ok("forward_backward", padded(model, seq, body)).RequestID)
 }
 
-// TestAbuse_Journal: the journal of a run that makes no step does not grow without bound: forward passes are dropped, and
-// what would be executed again after a restart has a budget.
+// TestAbuse_Journal: the journal of a run that makes no step does not grow without bound. Forward passes are dropped,
+// and what would be executed again after a restart has a budget.
 func TestAbuse_Journal(t *testing.T) {
 	const body = 1 << 19
 	opts := &Options{Limits: Limits{QueuedBytes: 4 << 20, ResultBytes: body, Tokens: 1 << 30}, MaxBody: 2 * body}
@@ -232,7 +232,8 @@ func TestAbuse_Samples(t *testing.T) {
 	}
 	bob.served()
 	close(backend.sampling)
-	for deadline := time.Now().Add(10 * time.Second); s.tenantNamed("ann").queued.Held() > 0; time.Sleep(time.Millisecond) {
+	queued := s.tenantNamed("ann").queued
+	for deadline := time.Now().Add(10 * time.Second); queued.Held() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the queue does not drain")
 		}

@@ -263,8 +263,8 @@ func (r *run) compact() error {
 	return err
 }
 
-// mayAppend refuses a forward pass when the journal has too many that cannot be dropped: those since the newest step are
-// executed again after a restart.
+// mayAppend refuses a forward pass when the journal has too many that cannot be dropped: those since the newest step
+// are executed again after a restart.
 func (r *run) mayAppend(c *call) error {
 	limit := r.journalLimit()
 	if !isForward(c.op) || r.journal.Size()-r.compacted+int64(len(c.record)) <= limit {
@@ -275,7 +275,7 @@ func (r *run) mayAppend(c *call) error {
 			"weights", r.record.ID, limit)
 }
 
-// journalLimit is by how much the journal of a run may grow before it is shortened, in bytes: four queues of its tenant.
+// journalLimit is by how much the journal of a run may grow before it is shortened: four queues of its tenant.
 func (r *run) journalLimit() int64 { return 4 * r.tenant.limits.QueuedBytes }
 
 // restore fills the queue from the records of a journal.

@@ -80,8 +80,9 @@ func abused(t *testing.T, backend art.Backend, opts *wandb.Options) (one, two *c
 }
 
 // refused sends a request that must have a status and an error with a text.
-func (c *client) refused(t *testing.T, what string, status int, text, method, path, body string) {
+func (c *client) refused(t *testing.T, what string, status int, text, request, body string) {
 	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
 	got, answer := c.do(t, method, path, body, nil)
 	if got != status || !strings.Contains(answer, text) {
 		t.Errorf("%s: status %d: %.300s; want %d with %q", what, got, answer, status, text)
@@ -105,11 +106,11 @@ func TestAbuse_Bodies(t *testing.T) {
 	m := one.register(t)
 	large := `{"x":"` + strings.Repeat("x", 3<<20) + `"}`
 	for _, path := range []string{"training-jobs", "sft-training-jobs", "models", "models/" + m.ID + "/log"} {
-		one.refused(t, path, 413, "send less", "POST", "/v1/preview/"+path, large)
+		one.refused(t, path, 413, "send less", "POST /v1/preview/"+path, large)
 	}
-	one.refused(t, "a data set", 413, "send less", "PUT", "/v1/preview/artifacts/p/d", large)
-	one.refused(t, "steps", 413, "send less", "DELETE", "/v1/preview/models/"+m.ID+"/checkpoints", large)
-	one.refused(t, "a chat", 413, "larger", "POST", "/v1/chat/completions", large)
+	one.refused(t, "a data set", 413, "send less", "PUT /v1/preview/artifacts/p/d", large)
+	one.refused(t, "steps", 413, "send less", "DELETE /v1/preview/models/"+m.ID+"/checkpoints", large)
+	one.refused(t, "a chat", 413, "larger", "POST /v1/chat/completions", large)
 	two.served(t)
 }
 
@@ -123,14 +124,14 @@ func TestAbuse_Queue(t *testing.T) {
 	for range 2 {
 		one.start(t, body)
 	}
-	one.refused(t, "a third training", 429, "send this one when some have ended", "POST", "/v1/preview/training-jobs", body)
-	one.refused(t, "one that never fits", 413, "send fewer", "POST", "/v1/preview/training-jobs",
+	one.refused(t, "a third training", 429, "send this one when", "POST /v1/preview/training-jobs", body)
+	one.refused(t, "one that never fits", 413, "send fewer", "POST /v1/preview/training-jobs",
 		strings.Replace(body, "xxx", strings.Repeat("x", 3<<20), 1))
 	two.served(t)
 	end()
 
 	one, two, _, _ = abused(t, backend, opts)
-	one.refused(t, "after a restart", 429, "send this one", "POST", "/v1/preview/training-jobs", body)
+	one.refused(t, "after a restart", 429, "send this one", "POST /v1/preview/training-jobs", body)
 	two.start(t, two.job(t, two.register(t), "{}"))
 	close(backend.training)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -175,13 +176,13 @@ func TestAbuse_Models(t *testing.T) {
 	var m wandbwire.Model
 	one.do(t, "POST", "/v1/preview/models", fmt.Sprintf(create, "m1"), &m)
 	one.do(t, "POST", "/v1/preview/models", fmt.Sprintf(create, "m2"), nil)
-	one.refused(t, "a third", 403, "delete one", "POST", "/v1/preview/models", fmt.Sprintf(create, "m3"))
-	one.refused(t, "a long name", 400, "129 bytes, want 1 to", "POST", "/v1/preview/models",
+	one.refused(t, "a third", 403, "delete one", "POST /v1/preview/models", fmt.Sprintf(create, "m3"))
+	one.refused(t, "a long name", 400, "129 bytes, want 1 to", "POST /v1/preview/models",
 		fmt.Sprintf(create, strings.Repeat("x", 129)))
 	two.served(t)
 	end()
 	one, two, _, _ = abused(t, &arttest.Backend{}, opts)
-	one.refused(t, "after a restart", 403, "delete one", "POST", "/v1/preview/models", fmt.Sprintf(create, "m3"))
+	one.refused(t, "after a restart", 403, "delete one", "POST /v1/preview/models", fmt.Sprintf(create, "m3"))
 	if status, text := one.do(t, "DELETE", "/v1/preview/models/"+m.ID, nil, nil); status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, text)
 	}
@@ -208,17 +209,17 @@ func TestAbuse_Artifacts(t *testing.T) {
 	if status, text := put(one, "d1"); status != http.StatusConflict {
 		t.Errorf("twice: status %d: %s", status, text)
 	}
-	one.refused(t, "a third", 403, "delete data sets", "PUT", "/v1/preview/artifacts/p/d3", data)
+	one.refused(t, "a third", 403, "delete data sets", "PUT /v1/preview/artifacts/p/d3", data)
 	if status, text := put(two, "d1"); status != http.StatusOK {
 		t.Errorf("another tenant: status %d: %s", status, text)
 	}
 	end()
 	one, two, _, _ = abused(t, &arttest.Backend{}, opts)
-	one.refused(t, "after a restart", 403, "delete data sets", "PUT", "/v1/preview/artifacts/p/d3", data)
+	one.refused(t, "after a restart", 403, "delete data sets", "PUT /v1/preview/artifacts/p/d3", data)
 	if status, text := one.do(t, "DELETE", "/v1/preview/artifacts/p/d1", nil, nil); status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, text)
 	}
-	one.refused(t, "another tenant's", 404, "there is no artifact", "DELETE", "/v1/preview/artifacts/p/d1", "")
+	one.refused(t, "another tenant's", 404, "there is no artifact", "DELETE /v1/preview/artifacts/p/d1", "")
 	if status, text := put(one, "d3"); status != http.StatusOK {
 		t.Errorf("in its place: status %d: %s", status, text)
 	}
@@ -259,8 +260,8 @@ func TestAbuse_Runs(t *testing.T) {
 	}
 	end()
 	one, two, _, _ = abused(t, &arttest.Backend{}, opts)
-	one.refused(t, "a training", 403, "checkpoints", "POST", "/v1/preview/training-jobs", body)
-	one.refused(t, "a model", 403, "checkpoints", "POST", "/v1/preview/models", `{"name":"other","base_model":"tiny"}`)
+	one.refused(t, "a training", 403, "checkpoints", "POST /v1/preview/training-jobs", body)
+	one.refused(t, "a model", 403, "checkpoints", "POST /v1/preview/models", `{"name":"other","base_model":"tiny"}`)
 	set(50)
 	steps := "/v1/preview/models/" + m.ID + "/checkpoints"
 	if status, text := one.do(t, "DELETE", steps, `{"steps":[0]}`, nil); status != http.StatusOK {
