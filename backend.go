@@ -10,6 +10,7 @@ import (
 
 // Backend runs and trains models. What only some backends support is an optional interface:
 //
+//   - models: [BaseChooser];
 //   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser]; for loops of
 //     one's own [Trainer] and [WeightsKeeper];
 //   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
@@ -30,6 +31,12 @@ type Backend interface {
 	// groups is an [ErrNoGroups].
 	Train(ctx context.Context, m *Model, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error)
 	io.Closer
+}
+
+// BaseChooser is a [Backend] with a base model for models that name none.
+type BaseChooser interface {
+	// DefaultBase returns the base of m where [ModelOptions].Base is empty. [Model.Register] puts it there.
+	DefaultBase(m *Model) string
 }
 
 // ChatRequest is one call of the model.

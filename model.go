@@ -43,7 +43,7 @@ type LoRA struct {
 type ModelOptions struct {
 	// Project groups runs. Default "default".
 	Project string
-	// Base names the base model; the backend defines the names, and the default, which stays empty in [Model.Options].
+	// Base names the base model; the backend defines the names, and the default, which [Model.Register] fills in.
 	// backend/local takes "tiny" (its default), a folder, a GGUF file, or ORG/NAME[@revision] of a model on the hub; an
 	// existing path takes precedence over the hub. Backends of hosted models take the API's name of the model, and
 	// without it the name of the [Model]. Backends that train on a service need one.
@@ -190,8 +190,13 @@ func (m *Model) Register(ctx context.Context, b Backend) error {
 	if err := m.validate(b); err != nil {
 		return err
 	}
+	given := m.opts.Base
+	if c, ok := b.(BaseChooser); ok && given == "" {
+		m.opts.Base = c.DefaultBase(m)
+	}
 	step, err := b.Register(ctx, m)
 	if err != nil {
+		m.opts.Base = given
 		return err
 	}
 	m.backend = b

@@ -124,6 +124,7 @@ var (
 	_ art.StateKeeper  = (*Backend)(nil)
 	_ art.HTTPServer   = (*Backend)(nil)
 	_ art.TrainChecker = (*Backend)(nil)
+	_ art.BaseChooser  = (*Backend)(nil)
 )
 
 // New makes a backend out of a service. connect is called once, with the connection that opts describe; opts may be

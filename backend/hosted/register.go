@@ -52,6 +52,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	return 0, nil
 }
 
+// DefaultBase returns the name of m.
+func (b *Backend) DefaultBase(m *art.Model) string { return m.Name() }
+
 // host is where the service is.
 func (b *Backend) host() string { return b.address.Hostname() }
 

@@ -148,6 +148,7 @@ var (
 	_ art.StepPinner         = (*Backend)(nil)
 	_ art.LossProvider       = (*Backend)(nil)
 	_ art.TrainChecker       = (*Backend)(nil)
+	_ art.BaseChooser        = (*Backend)(nil)
 	_ art.GroupChecker       = (*Backend)(nil)
 	_ art.Trainer            = (*Backend)(nil)
 	_ art.WeightsKeeper      = (*Backend)(nil)

@@ -95,6 +95,9 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	return step, nil
 }
 
+// DefaultBase returns the name of the built-in model.
+func (b *Backend) DefaultBase(*art.Model) string { return tiny.Name }
+
 // baseName is the base model of m, by the name that a run stores.
 func baseName(m *art.Model) string { return cmp.Or(m.Options().Base, tiny.Name) }
 

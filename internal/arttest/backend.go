@@ -46,6 +46,7 @@ type run struct {
 
 var (
 	_ art.Backend          = (*Backend)(nil)
+	_ art.BaseChooser      = (*Backend)(nil)
 	_ art.Logger           = (*Backend)(nil)
 	_ art.CheckpointKeeper = (*Backend)(nil)
 	_ art.SFTTrainer       = (*Backend)(nil)
@@ -66,6 +67,9 @@ func Script(replies ...string) func(context.Context, *art.Model, *art.ChatReques
 		return art.Assistant(replies[turn%len(replies)]), nil
 	}
 }
+
+// DefaultBase implements [art.BaseChooser].
+func (b *Backend) DefaultBase(*art.Model) string { return "tiny" }
 
 // Register implements [art.Backend].
 func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {

@@ -29,7 +29,7 @@ func TestTrainConfig(t *testing.T) {
 
 // A model's configuration has its options; Flatten joins the keys.
 func TestModelConfig(t *testing.T) {
-	m := art.NewModel("player", &art.ModelOptions{Seed: 3, Chat: art.ChatOptions{
+	m := art.NewModel("player", &art.ModelOptions{Base: "tiny", Seed: 3, Chat: art.ChatOptions{
 		Temperature: new(0.5), TemplateArgs: json.RawMessage(`{"enable_thinking":true,"api_key":"k"}`)}})
 	got := track.Flatten(secret.Redact(track.ModelConfig(m)))
 	require.Equal(t, map[string]any{
