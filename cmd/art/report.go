@@ -27,9 +27,9 @@ func init() {
 		text: `
 Writes a zip file about a run: what it was begun with, its history, the list of its files, the
 version of art and the machine, and a plot of the rewards. Trajectories, which hold what was said,
-are only in it with --trajectories; weights never are. Folders of this machine, user names and keys are
-replaced: values of environment variables that are named like a key, and whatever has the form or
-the name of one. Look at it before you hand it on.
+are only in it with --trajectories; weights never are. Folders of this machine, user names and
+keys are replaced: values of environment variables that are named like a key, and whatever has the
+form or the name of one. Look at it before you hand it on.
 
 ` + runNames,
 		define: func(flags *flag.FlagSet) action {

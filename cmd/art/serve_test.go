@@ -42,6 +42,7 @@ func startServerWith(t *testing.T, o *serveOptions, args ...string) *testServer 
 	t.Helper()
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	o.flags(flags)
+	defineRunsDir(flags)
 	rest, err := parse(flags, append([]string{"--addr", "127.0.0.1:0", "--context", "256", "--slots", "4"}, args...))
 	if err != nil {
 		t.Fatal(err)

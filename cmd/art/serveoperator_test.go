@@ -103,6 +103,7 @@ func TestServe_OperatorRefused(t *testing.T) {
 		flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 		flags.SetOutput(io.Discard)
 		o.flags(flags)
+		defineRunsDir(flags)
 		args := append([]string{"--addr", "127.0.0.1:0", "--dir", t.TempDir()}, strings.Fields(c.args)...)
 		rest, err := parse(flags, args)
 		if err == nil {

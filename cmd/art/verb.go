@@ -30,9 +30,14 @@ func (v verb) flags(name string) (*flag.FlagSet, action) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	if v.runs {
-		flags.StringVar(&runsDir, "dir", "", "`folder` of the runs; default: $ART_DIR, or .art")
+		defineRunsDir(flags)
 	}
 	return flags, v.define(flags)
+}
+
+// defineRunsDir adds --dir.
+func defineRunsDir(flags *flag.FlagSet) {
+	flags.StringVar(&runsDir, "dir", "", "`folder` of the runs; default: $ART_DIR, or .art")
 }
 
 // execute parses the flags of a verb and runs it.
