@@ -3,6 +3,7 @@ package art
 import (
 	"context"
 	"encoding/json"
+	"github.com/goart-dev/art/grpo/credit"
 	"io"
 	"net/http"
 	"time"
@@ -113,8 +114,8 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 
 // LossProvider is a Backend that trains with losses beside the built-in ones.
 type LossProvider interface {
-	// Losses lists the names that [TrainConfig].Loss may have besides those of [BuiltinLosses].
-	Losses() []Loss
+	// Losses lists the names that [TrainConfig].Loss may have besides those of [credit.Losses].
+	Losses() []credit.Loss
 }
 
 // GroupChecker is a [Backend] that says before a training which groups it would skip. [Pipeline] asks it; without it
@@ -122,7 +123,7 @@ type LossProvider interface {
 type GroupChecker interface {
 	// CheckGroup says why a group has no advantages under a configuration with its defaults: it is "" where Train would
 	// compute some, and otherwise the reason that [TrainResult].Skipped would have for the group.
-	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) SkipReason
+	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) credit.Reason
 }
 
 // TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Pipeline] asks it when it begins,

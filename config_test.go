@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 func TestTrainConfig_WithDefaults(t *testing.T) {
 	want := &art.TrainConfig{
-		LearningRate: 5e-6, Loss: art.LossCISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Level: art.LevelToken, Baseline: art.BaselineMean,
-		Scale: art.ScaleStd, Objective: art.ObjectiveMean, VarianceTolerance: 1e-12, Weighting: art.WeightTrajectory,
+		LearningRate: 5e-6, Loss: credit.CISPO, Epsilon: ptr(1.0), EpsilonHigh: ptr(4.0), Level: credit.LevelToken, Baseline: credit.BaselineMean,
+		Scale: credit.ScaleStd, Objective: credit.ObjectiveMean, VarianceTolerance: 1e-12, Weighting: credit.WeightTrajectory,
 		NormalizeAdvantages: ptr(true), Epochs: 1, MiniBatches: 1, MaxGradNorm: 0.1, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: ptr(0.1),
 	}
 	wantEqual(t, "of nil", (*art.TrainConfig)(nil).WithDefaults(), want)
@@ -18,10 +19,10 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 	wantEqual(t, "of the defaults", want.WithDefaults(), want)
 
 	given := &art.TrainConfig{
-		LearningRate: 1, Loss: art.LossPPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: art.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1,
-		PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectMask, Low: 0.1, High: 2}, KL: art.KL{Coef: 1, Estimator: art.KLK2, Lag: 3},
-		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 9, Buffer: 2, Penalty: 0.5}, Baseline: art.BaselineLeaveOne,
-		Scale: art.ScaleNone, Objective: art.ObjectiveRank, VarianceTolerance: 0.1, Weighting: art.WeightConstant, Length: 9,
+		LearningRate: 1, Loss: credit.PPO, Epsilon: ptr(0.0), EpsilonHigh: ptr(0.3), Level: credit.LevelAverage, DualClip: 3, MaskRatio: true, KimiTau: 0.1,
+		PrecalculateLogprobs: true, Correction: credit.Correction{Method: credit.CorrectMask, Low: 0.1, High: 2}, KL: credit.KL{Coef: 1, Estimator: credit.K2, Lag: 3},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: credit.Overlong{Longest: 9, Buffer: 2, Penalty: 0.5}, Baseline: credit.BaselineLeaveOne,
+		Scale: credit.ScaleNone, Objective: credit.ObjectiveRank, VarianceTolerance: 0.1, Weighting: credit.WeightConstant, Length: 9,
 		AdvantageBalance: 0.5, NormalizeAdvantages: ptr(false), Epochs: 2, MiniBatches: 3, MicroBatch: 4, MaxGradNorm: -1,
 		Beta1: 0.5, Beta2: 0.6, Eps: 1e-3, WeightDecay: ptr(0.0),
 	}
@@ -34,18 +35,18 @@ func TestTrainConfig_WithDefaults(t *testing.T) {
 
 func TestTrainConfig_EpsilonDefaults(t *testing.T) {
 	cases := []struct {
-		loss              art.Loss
+		loss              credit.Loss
 		low, high         *float64
 		wantLow, wantHigh float64
 	}{
 		{"", nil, nil, 1, 4},
-		{art.LossCISPO, ptr(0.5), nil, 0.5, 4},
-		{art.LossPPO, nil, nil, 0.2, 0.2},
-		{art.LossPPO, ptr(0.1), nil, 0.1, 0.1},
-		{art.LossPPO, nil, ptr(0.28), 0.2, 0.28},
-		{art.LossDAPO, nil, nil, 0.2, 0.28},
-		{art.LossDAPO, ptr(0.1), nil, 0.1, 0.28},
-		{art.LossGSPO, nil, nil, 3e-4, 4e-4},
+		{credit.CISPO, ptr(0.5), nil, 0.5, 4},
+		{credit.PPO, nil, nil, 0.2, 0.2},
+		{credit.PPO, ptr(0.1), nil, 0.1, 0.1},
+		{credit.PPO, nil, ptr(0.28), 0.2, 0.28},
+		{credit.DAPO, nil, nil, 0.2, 0.28},
+		{credit.DAPO, ptr(0.1), nil, 0.1, 0.28},
+		{credit.GSPO, nil, nil, 3e-4, 4e-4},
 	}
 	for _, c := range cases {
 		got := (&art.TrainConfig{Loss: c.loss, Epsilon: c.low, EpsilonHigh: c.high}).WithDefaults()
@@ -78,19 +79,19 @@ func TestTrainConfig_LossDefaults(t *testing.T) {
 	for _, c := range []struct {
 		cfg, want art.TrainConfig
 	}{
-		{art.TrainConfig{Loss: art.LossDrGRPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleNone, Weighting: art.WeightConstant, NormalizeAdvantages: ptr(false)}},
-		{art.TrainConfig{Loss: art.LossDrGRPO, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
-		{art.TrainConfig{Loss: art.LossDAPO}, art.TrainConfig{Level: art.LevelToken, Scale: art.ScaleStd, Weighting: art.WeightToken, NormalizeAdvantages: ptr(true)}},
-		{art.TrainConfig{Loss: art.LossGSPO}, art.TrainConfig{Level: art.LevelSequence, Scale: art.ScaleStd, Weighting: art.WeightTrajectory, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: credit.DrGRPO}, art.TrainConfig{Level: credit.LevelToken, Scale: credit.ScaleNone, Weighting: credit.WeightConstant, NormalizeAdvantages: ptr(false)}},
+		{art.TrainConfig{Loss: credit.DrGRPO, Scale: credit.ScaleStd, Weighting: credit.WeightToken, NormalizeAdvantages: ptr(true)}, art.TrainConfig{Level: credit.LevelToken, Scale: credit.ScaleStd, Weighting: credit.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: credit.DAPO}, art.TrainConfig{Level: credit.LevelToken, Scale: credit.ScaleStd, Weighting: credit.WeightToken, NormalizeAdvantages: ptr(true)}},
+		{art.TrainConfig{Loss: credit.GSPO}, art.TrainConfig{Level: credit.LevelSequence, Scale: credit.ScaleStd, Weighting: credit.WeightTrajectory, NormalizeAdvantages: ptr(true)}},
 	} {
 		got := c.cfg.WithDefaults()
 		wantEqual(t, string(c.cfg.Loss), art.TrainConfig{Level: got.Level, Scale: got.Scale, Weighting: got.Weighting,
 			NormalizeAdvantages: got.NormalizeAdvantages}, c.want)
 	}
-	if got := (&art.TrainConfig{Loss: art.LossReinforce}).WithDefaults(); got.Epsilon != nil || got.EpsilonHigh != nil {
+	if got := (&art.TrainConfig{Loss: credit.Reinforce}).WithDefaults(); got.Epsilon != nil || got.EpsilonHigh != nil {
 		t.Errorf("reinforce has bounds: %+v", got)
 	}
-	if got := (&art.TrainConfig{Loss: art.LossDRO}).WithDefaults(); got.DROBeta != 0.05 {
+	if got := (&art.TrainConfig{Loss: credit.DRO}).WithDefaults(); got.DROBeta != 0.05 {
 		t.Errorf("DRO's beta is %v", got.DROBeta)
 	}
 }
@@ -98,15 +99,15 @@ func TestTrainConfig_LossDefaults(t *testing.T) {
 // TestTrainConfig_CorrectionDefaults: a correction is of the policy before its update where the loss has a ratio, or
 // may have one, and costs no forward pass elsewhere.
 func TestTrainConfig_CorrectionDefaults(t *testing.T) {
-	for loss, want := range map[art.Loss]bool{
-		"": true, art.LossGSPO: true, art.LossImportanceSampling: true, "mine": true, art.LossReinforce: false,
-		art.LossCrossEntropy: false, art.LossDRO: false,
+	for loss, want := range map[credit.Loss]bool{
+		"": true, credit.GSPO: true, credit.ImportanceSampling: true, "mine": true, credit.Reinforce: false,
+		credit.CrossEntropy: false, credit.DRO: false,
 	} {
-		cfg := &art.TrainConfig{Loss: loss, Correction: art.Correction{Method: art.CorrectMask}}
+		cfg := &art.TrainConfig{Loss: loss, Correction: credit.Correction{Method: credit.CorrectMask}}
 		if got := cfg.WithDefaults().PrecalculateLogprobs; got != want {
 			t.Errorf("loss %q: precalculated logprobs %v, want %v", loss, got, want)
 		}
-		cfg.Correction = art.Correction{}
+		cfg.Correction = credit.Correction{}
 		if cfg.WithDefaults().PrecalculateLogprobs {
 			t.Errorf("loss %q: precalculated logprobs without a correction", loss)
 		}
@@ -120,10 +121,10 @@ func TestTrainConfig_OwnLoss(t *testing.T) {
 	if err := cfg.WithDefaults().Validate("other", "mine"); err != nil {
 		t.Error(err)
 	}
-	if err := (&art.TrainConfig{Loss: "mine", KL: art.KL{Lag: 2}}).Validate("mine"); err != nil {
+	if err := (&art.TrainConfig{Loss: "mine", KL: credit.KL{Lag: 2}}).Validate("mine"); err != nil {
 		t.Errorf("it may use a reference without a penalty: %v", err)
 	}
-	cfg.KL = art.KL{Advantage: true, Lag: 2}
+	cfg.KL = credit.KL{Advantage: true, Lag: 2}
 	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, "and no coefficient")
 	cfg.Epsilon, cfg.KimiTau = ptr(0.1), 1
 	wantErr(t, cfg.Validate("mine"), art.ErrInvalid, `"mine" takes no epsilon`, `"mine" takes no kimi tau`)
@@ -136,35 +137,35 @@ func TestTrainConfig_Combinations(t *testing.T) {
 		want []string
 	}{
 		{art.TrainConfig{K: 2, Length: 5}, []string{"K is 2", "length is 5"}},
-		{art.TrainConfig{Loss: art.LossDrGRPO, Weighting: art.WeightToken, Length: 5}, []string{"length is 5"}},
-		{art.TrainConfig{Objective: art.ObjectivePassK, Baseline: art.BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
-		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
-		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 2, Loss: art.LossPPO, DualClip: 3, AdvantageBalance: 0.5}, []string{"no advantage balance", "no dual clip"}},
+		{art.TrainConfig{Loss: credit.DrGRPO, Weighting: credit.WeightToken, Length: 5}, []string{"length is 5"}},
+		{art.TrainConfig{Objective: credit.ObjectivePassK, Baseline: credit.BaselineLeaveOne}, []string{"K is 0", "baseline of its own"}},
+		{art.TrainConfig{Objective: credit.ObjectiveMaxK, K: 1}, []string{"at least 2"}},
+		{art.TrainConfig{Objective: credit.ObjectiveMaxK, K: 2, Loss: credit.PPO, DualClip: 3, AdvantageBalance: 0.5}, []string{"no advantage balance", "no dual clip"}},
 		{art.TrainConfig{Objective: "x", Weighting: "y", AdvantageBalance: 2, VarianceTolerance: -1}, []string{`unknown objective "x"`, `unknown weighting "y"`, "advantage balance is 2", "variance tolerance is -1"}},
 		{art.TrainConfig{AdvantageBalance: math.NaN()}, []string{"advantage balance is NaN"}},
-		{art.TrainConfig{Loss: art.LossReinforce, Epsilon: ptr(1.0), MaskRatio: true, Level: art.LevelAverage, DualClip: 3, DROBeta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no DRO beta"}},
-		{art.TrainConfig{Loss: art.LossDAPO, DualClip: 1.28, Level: "word", KimiTau: -1}, []string{"more than 1 + epsilon high", `unknown level "word"`, "kimi tau is -1"}},
-		{art.TrainConfig{Loss: art.LossCrossEntropy, KimiTau: 1, PrecalculateLogprobs: true}, []string{"no kimi tau", "precalculate logprobs does nothing"}},
-		{art.TrainConfig{Correction: art.Correction{High: 3}, KL: art.KL{Lag: 1}, Overlong: art.Overlong{Penalty: 1}}, []string{"and no method", "and no coefficient", "and no longest"}},
-		{art.TrainConfig{Correction: art.Correction{Method: "x"}, KL: art.KL{Coef: -1, Estimator: "k4"}, EntropyBonus: -2}, []string{`unknown correction "x"`, "KL coefficient is -1", `unknown KL estimator "k4"`, "entropy bonus is -2"}},
-		{art.TrainConfig{Objective: art.ObjectivePassK, K: 2, Overlong: art.Overlong{Longest: 5}}, []string{"leave Overlong out"}},
-		{art.TrainConfig{Loss: art.LossCrossEntropy, AdvantageBalance: 0.5, Scale: art.ScaleBatch, Baseline: art.BaselineLeaveOne, NormalizeAdvantages: ptr(false), KL: art.KL{Coef: 1, Advantage: true}}, []string{"no advantage balance", "no scale", "no baseline", "no normalize advantages", "no KL in advantages"}},
-		{art.TrainConfig{KL: art.KL{Step: ptr(1)}}, []string{"and no coefficient"}},
-		{art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Low: 2}, KL: art.KL{Coef: 1, Step: ptr(-1), Lag: 2}, Overlong: art.Overlong{Longest: 5, Buffer: 6}}, []string{"between 2 and 2", "KL step is -1", "want one of them", "buffer is 6"}},
+		{art.TrainConfig{Loss: credit.Reinforce, Epsilon: ptr(1.0), MaskRatio: true, Level: credit.LevelAverage, DualClip: 3, DROBeta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no DRO beta"}},
+		{art.TrainConfig{Loss: credit.DAPO, DualClip: 1.28, Level: "word", KimiTau: -1}, []string{"more than 1 + epsilon high", `unknown level "word"`, "kimi tau is -1"}},
+		{art.TrainConfig{Loss: credit.CrossEntropy, KimiTau: 1, PrecalculateLogprobs: true}, []string{"no kimi tau", "precalculate logprobs does nothing"}},
+		{art.TrainConfig{Correction: credit.Correction{High: 3}, KL: credit.KL{Lag: 1}, Overlong: credit.Overlong{Penalty: 1}}, []string{"and no method", "and no coefficient", "and no longest"}},
+		{art.TrainConfig{Correction: credit.Correction{Method: "x"}, KL: credit.KL{Coef: -1, Estimator: "k4"}, EntropyBonus: -2}, []string{`unknown correction "x"`, "KL coefficient is -1", `unknown KL estimator "k4"`, "entropy bonus is -2"}},
+		{art.TrainConfig{Objective: credit.ObjectivePassK, K: 2, Overlong: credit.Overlong{Longest: 5}}, []string{"leave Overlong out"}},
+		{art.TrainConfig{Loss: credit.CrossEntropy, AdvantageBalance: 0.5, Scale: credit.ScaleBatch, Baseline: credit.BaselineLeaveOne, NormalizeAdvantages: ptr(false), KL: credit.KL{Coef: 1, Advantage: true}}, []string{"no advantage balance", "no scale", "no baseline", "no normalize advantages", "no KL in advantages"}},
+		{art.TrainConfig{KL: credit.KL{Step: ptr(1)}}, []string{"and no coefficient"}},
+		{art.TrainConfig{Correction: credit.Correction{Method: credit.CorrectTruncate, Low: 2}, KL: credit.KL{Coef: 1, Step: ptr(-1), Lag: 2}, Overlong: credit.Overlong{Longest: 5, Buffer: 6}}, []string{"between 2 and 2", "KL step is -1", "want one of them", "buffer is 6"}},
 	} {
 		wantErr(t, c.cfg.Validate(), art.ErrInvalid, c.want...)
 	}
 	for _, good := range []*art.TrainConfig{
-		{Objective: art.ObjectivePassK, K: 4, Scale: art.ScaleNone}, {Objective: art.ObjectiveMaxK, K: 2},
-		{Objective: art.ObjectiveRank, Baseline: art.BaselineLeaveOne, Scale: art.ScaleBatch},
-		{Weighting: art.WeightConstant, Length: 512, AdvantageBalance: -1}, {Loss: art.LossDrGRPO, Length: 512},
-		{Loss: art.LossReinforce, PrecalculateLogprobs: true, Correction: art.Correction{Method: art.CorrectTruncate}},
-		{Correction: art.Correction{Method: art.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
-		{Objective: art.ObjectiveMaxK, K: 2, Scale: art.ScaleBatch, Overlong: art.Overlong{Longest: 5}},
-		{Objective: art.ObjectiveMaxK, K: 2, Loss: art.LossPPO, DualClip: 3, KL: art.KL{Coef: 0.1, Advantage: true}},
-		{Loss: art.LossCrossEntropy, Correction: art.Correction{Method: art.CorrectTruncate}, KL: art.KL{Coef: 0.1}},
-		(&art.TrainConfig{Loss: art.LossCrossEntropy}).WithDefaults(),
-		{KL: art.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: art.Overlong{Longest: 100, Buffer: 20}},
+		{Objective: credit.ObjectivePassK, K: 4, Scale: credit.ScaleNone}, {Objective: credit.ObjectiveMaxK, K: 2},
+		{Objective: credit.ObjectiveRank, Baseline: credit.BaselineLeaveOne, Scale: credit.ScaleBatch},
+		{Weighting: credit.WeightConstant, Length: 512, AdvantageBalance: -1}, {Loss: credit.DrGRPO, Length: 512},
+		{Loss: credit.Reinforce, PrecalculateLogprobs: true, Correction: credit.Correction{Method: credit.CorrectTruncate}},
+		{Correction: credit.Correction{Method: credit.CorrectMask, Sequence: true, Behavior: true}, PrecalculateLogprobs: true},
+		{Objective: credit.ObjectiveMaxK, K: 2, Scale: credit.ScaleBatch, Overlong: credit.Overlong{Longest: 5}},
+		{Objective: credit.ObjectiveMaxK, K: 2, Loss: credit.PPO, DualClip: 3, KL: credit.KL{Coef: 0.1, Advantage: true}},
+		{Loss: credit.CrossEntropy, Correction: credit.Correction{Method: credit.CorrectTruncate}, KL: credit.KL{Coef: 0.1}},
+		(&art.TrainConfig{Loss: credit.CrossEntropy}).WithDefaults(),
+		{KL: credit.KL{Coef: 0.01, Step: ptr(0)}, EntropyBonus: 0.01, MaskTruncated: true, Overlong: credit.Overlong{Longest: 100, Buffer: 20}},
 	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v: %v", good, err)

@@ -1,6 +1,9 @@
 package art
 
-import "time"
+import (
+	"github.com/goart-dev/art/grpo/credit"
+	"time"
+)
 
 // Events are callbacks: to draw progress, to export it, to stop early. Any may be nil. Set them as
 // [GatherOptions].Events and [ModelOptions].Events; [JoinEvents] combines several.
@@ -140,7 +143,7 @@ type DropEvent struct {
 	Step  int // that the model is at
 	// Group is nil when its rollouts were cancelled.
 	Group  *TrajectoryGroup
-	Reason SkipReason
+	Reason credit.Reason
 }
 
 // Commit describes a new step.

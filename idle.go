@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // persistent is how many steps in a row that teach nothing are warned of again, and whenever their number has doubled.
@@ -66,7 +68,7 @@ const (
 func reasonsOf(skips []Skip) (what, do string) {
 	type reason struct {
 		of    string
-		label SkipReason
+		label credit.Reason
 	}
 	counts := map[reason]int{}
 	for _, s := range skips {
@@ -91,20 +93,21 @@ func reasonsOf(skips []Skip) (what, do string) {
 }
 
 // remedies say what to do where nothing is trained on for a reason.
-var remedies = map[SkipReason]string{
-	SkipEmptyGroup: "look at the errors of the rollouts, in TrajectoryGroup.Failures",
-	SkipSingleton:  "gather two trajectories of each scenario or more, by GatherOptions.GroupSize",
-	SkipNoVariance: "unless the task is solved, make scenarios of more even difficulty, give partial credit, raise the " +
-		"temperature or the group size, or let a judge rank ties",
-	SkipBadReward: "make rewards finite numbers",
-	SkipNoSamples: "let this model answer in the rollouts, by Model.Chat, or by Model.HTTPClient within Record; replies " +
-		"that were written by hand, or by a frozen or hosted model, have no sample",
-	SkipTooLong:       "raise the Context of the backend, or end rollouts earlier",
-	SkipBadSample:     "look at TrainResult.Skipped: samples are trained on as the backend returned them",
-	SkipZeroAdvantage: "look at TrainConfig.Objective and its baseline: all advantages are 0",
-	SkipTruncated:     "raise MaxTokens, or unset MaskTruncated",
-	SkipNotBinary:     "give rewards of 0 and 1, or use another Objective",
-	SkipSmallGroup:    "gather TrainConfig.K trajectories of each scenario or more",
-	SkipStale:         "raise PipelineOptions.MaxStaleness",
-	SkipNotFinite:     "make rewards smaller, or go back with Model.Restore if earlier steps made the adapter too large",
+var remedies = map[credit.Reason]string{
+	credit.ReasonEmptyGroup: "look at the errors of the rollouts, in TrajectoryGroup.Failures",
+	credit.ReasonSingleton:  "gather two trajectories of each scenario or more, by GatherOptions.GroupSize",
+	credit.ReasonNoVariance: "unless the task is solved, make scenarios of more even difficulty, give partial credit, " +
+		"raise the temperature or the group size, or let a judge rank ties",
+	credit.ReasonBadReward: "make rewards finite numbers",
+	credit.ReasonNoSamples: "let this model answer in the rollouts, by Model.Chat, or by Model.HTTPClient within " +
+		"Record; replies that were written by hand, or by a frozen or hosted model, have no sample",
+	credit.ReasonTooLong:       "raise the Context of the backend, or end rollouts earlier",
+	credit.ReasonBadSample:     "look at TrainResult.Skipped: samples are trained on as the backend returned them",
+	credit.ReasonZeroAdvantage: "look at TrainConfig.Objective and its baseline: all advantages are 0",
+	credit.ReasonTruncated:     "raise MaxTokens, or unset MaskTruncated",
+	credit.ReasonNotBinary:     "give rewards of 0 and 1, or use another Objective",
+	credit.ReasonSmallGroup:    "gather TrainConfig.K trajectories of each scenario or more",
+	credit.ReasonStale:         "raise PipelineOptions.MaxStaleness",
+	credit.ReasonNotFinite: "make rewards smaller, or go back with Model.Restore if earlier steps made the adapter too " +
+		"large",
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -116,7 +117,7 @@ func (b unfinished) Train(
 	if err == nil {
 		r.Metrics = maps.Clone(r.Metrics)
 		r.Metrics["data/updates"] = 0
-		r.Skipped = append(r.Skipped, art.Skip{Group: 0, Trajectory: 1, Reason: art.SkipNotFinite})
+		r.Skipped = append(r.Skipped, art.Skip{Group: 0, Trajectory: 1, Reason: credit.ReasonNotFinite})
 	}
 	return r, err
 }

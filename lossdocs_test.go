@@ -5,29 +5,44 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // lossOptions are the types of names that docs/losses.md explains.
-var lossOptions = []string{"Loss", "Level", "AdvantageScale", "Baseline", "Objective", "Weighting", "CorrectionMethod",
-	"KLEstimator"}
+var lossOptions = []string{"Loss", "Level", "Scale", "Baseline", "Objective", "Weighting", "CorrectionMethod",
+	"Estimator"}
 
 // option is a constant of one of lossOptions.
 type option struct{ kind, name, value, doc string }
 
-// declaredOptions returns the options that config.go declares.
+// declaredOptions returns the options that package credit declares.
 func declaredOptions(t *testing.T) []option {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	files, err := filepath.Glob("grpo/credit/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var options []option
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options = append(options, optionsOf(t, file)...)
+	}
+	return options
+}
+
+// optionsOf returns the options that a file declares.
+func optionsOf(t *testing.T, file *ast.File) (options []option) {
+	t.Helper()
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
@@ -89,15 +104,15 @@ func TestLossOptions_Explained(t *testing.T) {
 			t.Errorf("docs/losses.md has the row %q for %s, want four cells or more, none empty", row, name)
 		}
 	}
-	if len(found) != len(lossOptions) || found["Loss"] != len(art.BuiltinLosses()) {
-		t.Errorf("found %v in config.go, want each of %q and %d losses", found, lossOptions, len(art.BuiltinLosses()))
+	if len(found) != len(lossOptions) || found["Loss"] != len(credit.Losses()) {
+		t.Errorf("found %v in grpo/credit, want each of %q and %d losses", found, lossOptions, len(credit.Losses()))
 	}
 }
 
 // TestLossOptions_Bounds: the bounds in docs/losses.md are those of the code.
 func TestLossOptions_Bounds(t *testing.T) {
 	rows := explained(t)
-	for _, loss := range art.BuiltinLosses() {
+	for _, loss := range credit.Losses() {
 		cfg, cell := (&art.TrainConfig{Loss: loss}).WithDefaults(), strings.TrimSpace(rows[string(loss)][2])
 		low, high, _ := strings.Cut(cell, ", ")
 		if high == "`Epsilon`" {

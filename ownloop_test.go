@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -20,24 +21,24 @@ func TestForward_InvalidArguments(t *testing.T) {
 	}
 	for _, c := range []struct {
 		data   []art.Datum
-		loss   art.Loss
+		loss   credit.Loss
 		config art.LossConfig
 		want   string // "" is no error
 	}{
-		{[]art.Datum{good}, art.LossCrossEntropy, nil, ""},
-		{[]art.Datum{policy}, art.LossPPO, art.LossConfig{"clip_high_threshold": 1.3}, ""},
-		{nil, art.LossCrossEntropy, nil, "no data"},
-		{[]art.Datum{{}}, art.LossCrossEntropy, nil, "datum 0 has no input"},
-		{[]art.Datum{good, {Input: []int32{1}}}, art.LossCrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
-		{[]art.Datum{good}, art.LossCISPO, nil, "0 logprobs, want 2"},
-		{[]art.Datum{{Input: make([]int32, 4), K: 1 << 62}}, art.LossCrossEntropy, nil, "4 ids and 0 targets"}, // 4·K is 0
-		{[]art.Datum{{Input: []int32{1}, K: math.MinInt}}, art.LossCrossEntropy, nil, "has K"},
-		{[]art.Datum{policy}, art.LossCrossEntropy, nil, "does not use"},
-		{[]art.Datum{good}, art.LossGSPO, nil, "unknown loss"},
-		{[]art.Datum{policy}, art.LossDRO, art.LossConfig{"clip": 1}, `no option "clip"`},
-		{[]art.Datum{policy}, art.LossPPO, art.LossConfig{"clip_low_threshold": 2}, "above clip_high_threshold"},
-		{[]art.Datum{{Input: []int32{1}, Targets: []int32{-2}}}, art.LossCrossEntropy, nil, "target -2"},
-		{[]art.Datum{{Input: []int32{1}, Targets: []int32{2, 3}, K: 2}}, art.LossCrossEntropy, nil, ""},
+		{[]art.Datum{good}, credit.CrossEntropy, nil, ""},
+		{[]art.Datum{policy}, credit.PPO, art.LossConfig{"clip_high_threshold": 1.3}, ""},
+		{nil, credit.CrossEntropy, nil, "no data"},
+		{[]art.Datum{{}}, credit.CrossEntropy, nil, "datum 0 has no input"},
+		{[]art.Datum{good, {Input: []int32{1}}}, credit.CrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
+		{[]art.Datum{good}, credit.CISPO, nil, "0 logprobs, want 2"},
+		{[]art.Datum{{Input: make([]int32, 4), K: 1 << 62}}, credit.CrossEntropy, nil, "4 ids and 0 targets"}, // 4·K is 0
+		{[]art.Datum{{Input: []int32{1}, K: math.MinInt}}, credit.CrossEntropy, nil, "has K"},
+		{[]art.Datum{policy}, credit.CrossEntropy, nil, "does not use"},
+		{[]art.Datum{good}, credit.GSPO, nil, "unknown loss"},
+		{[]art.Datum{policy}, credit.DRO, art.LossConfig{"clip": 1}, `no option "clip"`},
+		{[]art.Datum{policy}, credit.PPO, art.LossConfig{"clip_low_threshold": 2}, "above clip_high_threshold"},
+		{[]art.Datum{{Input: []int32{1}, Targets: []int32{-2}}}, credit.CrossEntropy, nil, "target -2"},
+		{[]art.Datum{{Input: []int32{1}, Targets: []int32{2, 3}, K: 2}}, credit.CrossEntropy, nil, ""},
 	} {
 		_, err := m.ForwardBackward(t.Context(), c.data, c.loss, c.config)
 		switch {
@@ -48,12 +49,12 @@ func TestForward_InvalidArguments(t *testing.T) {
 		}
 	}
 	result, err := m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
-		Advantages: []float32{-1}}}, art.LossPPO, art.LossConfig{"clip_low_threshold": 0})
+		Advantages: []float32{-1}}}, credit.PPO, art.LossConfig{"clip_low_threshold": 0})
 	if err != nil || math.Abs(result.Loss-math.E) > 1e-6 { // the fake's logprob is -1, and the upper bound of no use
 		t.Errorf("result %+v, error %v; want a loss of e", result, err)
 	}
 	result, err = m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
-		Advantages: []float32{1}}}, art.LossPPO, nil)
+		Advantages: []float32{1}}}, credit.PPO, nil)
 	if err != nil || math.Abs(result.Loss+1.2) > 1e-6 {
 		t.Errorf("result %+v, error %v; want the default of the upper bound, 1.2", result, err)
 	}

@@ -3,6 +3,7 @@ package art
 import (
 	"cmp"
 	"context"
+	"github.com/goart-dev/art/grpo/credit"
 	"maps"
 	"time"
 )
@@ -86,7 +87,7 @@ type PipelineResult struct {
 	Step    int // of the model
 	Steps   int // that were made
 	Groups  int // that were trained on
-	Dropped map[SkipReason]int
+	Dropped map[credit.Reason]int
 	// Unused are groups that had ended when the pipeline did.
 	Unused []*TrajectoryGroup
 }
@@ -221,7 +222,7 @@ func PipelineMetrics() []MetricInfo {
 			"first rollout of the group began to the one being trained", Unit: "steps",
 			Healthy: "below 2; offpolicy/token_weighted_policy_age_steps tells it by token"},
 		{Name: "pipeline/staleness_max", Formula: "the maximum of the same", Unit: "steps", Healthy: "at most MaxStaleness"},
-		{Name: "pipeline/dropped_<key>", Formula: "groups that were not trained on, by art.SkipReason; absent for none",
+		{Name: "pipeline/dropped_<key>", Formula: "groups that were not trained on, by credit.Reason; absent for none",
 			Healthy: "stale: few; no_variance: fewer than the groups trained on"},
 		{Name: "pipeline/rollouts_running", Formula: "mean number of rollouts that ran at once; absent for a source",
 			Healthy: "near Concurrency: otherwise MaxStaleness or Groups holds rollouts up"},
@@ -244,7 +245,7 @@ type window struct {
 	rewards   mean
 	tokens    int
 	cut       int
-	dropped   map[SkipReason]int
+	dropped   map[credit.Reason]int
 	discarded []*TrajectoryGroup
 	rollouts  int
 	failures  failures
@@ -257,7 +258,7 @@ type closedWindow struct {
 	discarded []*TrajectoryGroup
 }
 
-func newWindow() window { return window{start: time.Now(), dropped: map[SkipReason]int{}} }
+func newWindow() window { return window{start: time.Now(), dropped: map[credit.Reason]int{}} }
 
 // add counts a draw that has ended.
 func (w *window) add(d *draw) {

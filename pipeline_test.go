@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -293,14 +294,14 @@ func TestPipeline_EqualRewards(t *testing.T) {
 	}
 	var dropped atomic.Int64
 	events := &art.Events{Drop: func(e art.DropEvent) {
-		if e.Reason == art.SkipNoVariance && e.Group != nil {
+		if e.Reason == credit.ReasonNoVariance && e.Group != nil {
 			dropped.Add(1)
 		}
 	}}
 	synctest.Test(t, func(t *testing.T) {
 		x := newTrainee(t, &art.ModelOptions{Events: events})
 		result, err := art.Pipeline(t.Context(), x.Model, numbers(20), flat(x), &art.PipelineOptions{Groups: 2})
-		if err != nil || result.Groups != 10 || result.Dropped[art.SkipNoVariance] != 10 || dropped.Load() != 10 {
+		if err != nil || result.Groups != 10 || result.Dropped[credit.ReasonNoVariance] != 10 || dropped.Load() != 10 {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		logged := 0
@@ -324,9 +325,9 @@ func TestPipeline_EqualRewards(t *testing.T) {
 // checker is a backend that skips groups with a reward of 7.
 type checker struct{ *arttest.Backend }
 
-func (checker) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+func (checker) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) credit.Reason {
 	if cfg.K == 2 && slices.ContainsFunc(g.Trajectories, func(t *art.Trajectory) bool { return t.Reward == 7 }) {
-		return art.SkipNotBinary
+		return credit.ReasonNotBinary
 	}
 	return ""
 }
@@ -379,9 +380,9 @@ func TestPipeline_GroupChecker(t *testing.T) {
 			}
 			return trajectory, err
 		}
-		cfg := &art.TrainConfig{Objective: art.ObjectivePassK, K: 2}
+		cfg := &art.TrainConfig{Objective: credit.ObjectivePassK, K: 2}
 		result, err := art.Pipeline(t.Context(), x.Model, numbers(20), rollout, &art.PipelineOptions{Groups: 2, Train: cfg})
-		if err != nil || result.Groups != 10 || result.Dropped[art.SkipNotBinary] != 10 || len(result.Dropped) != 1 {
+		if err != nil || result.Groups != 10 || result.Dropped[credit.ReasonNotBinary] != 10 || len(result.Dropped) != 1 {
 			t.Errorf("%+v, %v", result, err)
 		}
 	})
@@ -404,7 +405,7 @@ func TestPipeline_RefillLimit(t *testing.T) {
 			Steps: 1, Groups: 3, MaxRefill: 5, InOrder: true, MaxStaleness: new(0), Gather: &art.GatherOptions{Concurrency: 1},
 		}
 		result, err := art.Pipeline(t.Context(), x.Model, numbers(100), rollout(func(i int) bool { return i == 1 }), opts)
-		if err != nil || result.Groups != 1 || result.Dropped[art.SkipNoVariance] != 5 {
+		if err != nil || result.Groups != 1 || result.Dropped[credit.ReasonNoVariance] != 5 {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		opts.Steps, opts.Name = 2, "hopeless"
@@ -433,7 +434,7 @@ func TestPipeline_Failures(t *testing.T) {
 		}
 		result, err := art.Pipeline(t.Context(), x.Model, numbers(20), rollout,
 			&art.PipelineOptions{Gather: &art.GatherOptions{MaxFailureFraction: 0.5}})
-		if err != nil || result.Dropped[art.SkipEmptyGroup] != 1 || x.trained()[3] != 0 {
+		if err != nil || result.Dropped[credit.ReasonEmptyGroup] != 1 || x.trained()[3] != 0 {
 			t.Fatalf("%+v, %v", result, err)
 		}
 	})
@@ -644,7 +645,7 @@ func TestPipeline_StaleRules(t *testing.T) {
 				return x.second(ctx, scenario)
 			}, &art.PipelineOptions{Groups: 2, InOrder: true, Stale: rule, Gather: &art.GatherOptions{Concurrency: 100}})
 			want := map[art.StaleRule]int{art.StaleDrop: 11, art.StaleRepeat: 12}[rule]
-			if err != nil || result.Groups != want || result.Dropped[art.SkipStale] != 1 {
+			if err != nil || result.Groups != want || result.Dropped[credit.ReasonStale] != 1 {
 				t.Errorf("%s: %+v, %v", rule, result, err)
 			}
 		})
@@ -739,7 +740,7 @@ func TestPipelineFrom_Source(t *testing.T) {
 		}()
 		result, err := art.PipelineFrom(t.Context(), x.Model, source,
 			&art.PipelineOptions{Groups: 2, MaxStaleness: new(1)})
-		if err != nil || result.Groups != 9 || result.Steps != 5 || result.Dropped[art.SkipStale] != 3 {
+		if err != nil || result.Groups != 9 || result.Steps != 5 || result.Dropped[credit.ReasonStale] != 3 {
 			t.Errorf("%+v, %v", result, err)
 		}
 		if m := x.row(t, "train", 0); m["pipeline/rollouts_running"] != 0 || m["time/trainer_idle_s"] != 2 {

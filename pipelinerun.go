@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/goart-dev/art/grpo/credit"
 	"slices"
 	"time"
 )
@@ -56,7 +57,7 @@ type pipeline struct {
 
 func newPipeline(m *Model, o PipelineOptions, s supply) *pipeline {
 	return &pipeline{
-		model: m, opts: o, supply: s, result: PipelineResult{Step: m.Step(), Dropped: map[SkipReason]int{}},
+		model: m, opts: o, supply: s, result: PipelineResult{Step: m.Step(), Dropped: map[credit.Reason]int{}},
 		running: map[*draw]bool{}, window: newWindow(), committed: time.Now(), evaluated: -1,
 		ended: make(chan *draw), trained: make(chan outcome[*TrainResult], 1), scored: make(chan error, 1),
 	}
@@ -163,7 +164,7 @@ func contextError(ctx context.Context) error {
 func (p *pipeline) take(d *draw) error {
 	delete(p.running, d)
 	if errors.Is(d.err, errStale) {
-		p.drop(d, nil, SkipStale)
+		p.drop(d, nil, credit.ReasonStale)
 		p.supply.settle(d, p.opts.Stale == StaleRepeat)
 		return nil
 	}
@@ -196,10 +197,10 @@ func (p *pipeline) take(d *draw) error {
 }
 
 // drop counts a group that is not trained on, and tells of it. A nil group was cancelled.
-func (p *pipeline) drop(d *draw, g *TrajectoryGroup, reason SkipReason) {
+func (p *pipeline) drop(d *draw, g *TrajectoryGroup, reason credit.Reason) {
 	p.result.Dropped[reason]++
 	p.window.dropped[reason]++
-	if g != nil && reason != SkipStale {
+	if g != nil && reason != credit.ReasonStale {
 		p.window.discarded = append(p.window.discarded, g)
 	}
 	tell(p.model.events().Drop, DropEvent{p.model, p.model.Step(), g, reason})
@@ -299,7 +300,7 @@ func (p *pipeline) dropStale() {
 		old := d.age(step) > *p.opts.MaxStaleness
 		if old {
 			for _, g := range d.groups {
-				p.drop(d, g, SkipStale)
+				p.drop(d, g, credit.ReasonStale)
 			}
 			p.supply.settle(d, p.opts.Stale == StaleRepeat)
 		}
@@ -317,7 +318,7 @@ func (p *pipeline) collapsed() error {
 
 // untrainable says why nothing can be learned of a group, if so: as a training does, if the backend tells, and
 // otherwise by the number of its rewards and their spread.
-func (p *pipeline) untrainable(g *TrajectoryGroup) SkipReason {
+func (p *pipeline) untrainable(g *TrajectoryGroup) credit.Reason {
 	cfg := p.opts.Train.WithDefaults()
 	if b, ok := p.model.backend.(GroupChecker); ok {
 		return b.CheckGroup(g, cfg)
@@ -334,13 +335,13 @@ func (p *pipeline) untrainable(g *TrajectoryGroup) SkipReason {
 	}
 	switch {
 	case len(rewards) == 0:
-		return SkipEmptyGroup
+		return credit.ReasonEmptyGroup
 	case len(rewards) == 1:
-		return SkipSingleton
+		return credit.ReasonSingleton
 	}
 	low, high := slices.Min(rewards), slices.Max(rewards)
 	if high-low <= cfg.VarianceTolerance*max(high, -low) {
-		return SkipNoVariance
+		return credit.ReasonNoVariance
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/goart-dev/art/grpo/credit"
 	"path"
 	"reflect"
 	"runtime"
@@ -22,8 +23,8 @@ import (
 // with a warning: [ModelOptions].Logger.
 //
 // Nor is an update whose loss or gradient is NaN or infinite: backend/local skips it as a whole and warns, the metric
-// data/updates_skipped counts it, and the trajectories that it is skipped because of are listed with [SkipNotFinite].
-// When all updates are skipped, the step has the weights of the one before.
+// data/updates_skipped counts it, and the trajectories that it is skipped because of are listed with
+// [credit.ReasonNotFinite]. When all updates are skipped, the step has the weights of the one before.
 func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error) {
 	if err := m.readyToTrain("train", cfg); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 	if err := m.trainable(op); err != nil {
 		return err
 	}
-	var own []Loss
+	var own []credit.Loss
 	if p, ok := b.(LossProvider); ok {
 		own = p.Losses()
 	}
@@ -197,31 +198,9 @@ type TrainResult struct {
 type Skip struct {
 	Group      int // index in the call, of a pair for TrainDPO; 0 of supervised training, whose trajectories are one group
 	Trajectory int // index in the group; -1 for the whole group
-	Reason     SkipReason
+	Reason     credit.Reason
 	Detail     string // human-readable: "513 tokens, the context has 512"; may be empty
 }
-
-// SkipReason says why something was not trained on.
-type SkipReason string
-
-// Reasons to skip.
-const (
-	SkipEmptyGroup    SkipReason = "empty_group"    // no trajectory in the group
-	SkipSingleton     SkipReason = "singleton"      // one usable trajectory: nothing to compare it with
-	SkipNoVariance    SkipReason = "no_variance"    // all rewards are equal, to TrainConfig.VarianceTolerance
-	SkipBadReward     SkipReason = "bad_reward"     // NaN, infinite, or so large that its advantage is
-	SkipNoSamples     SkipReason = "no_samples"     // nothing in it was sampled by the model
-	SkipTooLong       SkipReason = "too_long"       // longer than the model's context
-	SkipBadSample     SkipReason = "bad_sample"     // inconsistent lengths, logprobs not finite, ids not in the vocabulary
-	SkipZeroAdvantage SkipReason = "zero_advantage" // its reward equals its baseline: nothing to learn from
-	SkipTruncated     SkipReason = "truncated"      // all of its replies hit the limit of tokens, and MaskTruncated is set
-	SkipNotBinary     SkipReason = "not_binary"     // a reward of the group is not 0 or 1, as ObjectivePassK needs
-	SkipSmallGroup    SkipReason = "small_group"    // fewer usable trajectories than TrainConfig.K
-	SkipStale         SkipReason = "stale"          // older than PipelineOptions.MaxStaleness
-	// SkipNotFinite is the reason for trajectories because of which an update was skipped: those whose loss or gradient is
-	// NaN or infinite, or all of the update when only the sum of their gradients overflows.
-	SkipNotFinite SkipReason = "not_finite"
-)
 
 // collapse counts consecutive trainings without differing rewards in any group.
 type collapse struct {

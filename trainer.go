@@ -3,6 +3,7 @@ package art
 import (
 	"context"
 	"fmt"
+	"github.com/goart-dev/art/grpo/credit"
 	"maps"
 	"slices"
 	"strings"
@@ -28,9 +29,11 @@ type Trainer interface {
 	// Forward computes what ForwardBackward returns, and changes nothing. Arguments are valid for [Model.Forward], and
 	// config has every key of the loss. An id that the vocabulary lacks and a datum that is too long for the model or its
 	// memory are an [ErrInvalid] before anything is computed.
-	Forward(ctx context.Context, m *Model, data []Datum, loss Loss, config LossConfig) (*ForwardResult, error)
+	Forward(ctx context.Context, m *Model, data []Datum, loss credit.Loss, config LossConfig) (*ForwardResult, error)
 	// ForwardBackward computes the loss of data and adds its gradient to those of the training state.
-	ForwardBackward(ctx context.Context, m *Model, data []Datum, loss Loss, config LossConfig) (*ForwardResult, error)
+	ForwardBackward(
+		ctx context.Context, m *Model, data []Datum, loss credit.Loss, config LossConfig,
+	) (*ForwardResult, error)
 	// OptimStep makes one update of the weights with the gradients that were added up, none of which is a gradient of 0,
 	// and drops them.
 	OptimStep(ctx context.Context, m *Model, adamw AdamW) (*OptimResult, error)
@@ -72,7 +75,7 @@ type Datum struct {
 	// row.
 	Targets []int32
 	// K is the number of targets of each position, for soft targets such as those of distillation; 0 is 1. More are for
-	// [LossCrossEntropy] only.
+	// [credit.CrossEntropy] only.
 	K int
 	// Weights multiply the loss of each target. nil is 1 for all. They may be negative.
 	Weights []float32
@@ -87,12 +90,12 @@ const NoTarget int32 = -1
 
 // InLoss reports whether the i-th of Targets is in a loss, which metrics are of too: it is not NoTarget, its weight is
 // not 0, and neither is its advantage where the loss is a multiple of that, as all of [TokenLosses] but
-// [LossCrossEntropy] and [LossDRO] are. So the positions of a prompt are out whichever way they are marked.
-func (d *Datum) InLoss(loss Loss, i int) bool {
+// [credit.CrossEntropy] and [credit.DRO] are. So the positions of a prompt are out whichever way they are marked.
+func (d *Datum) InLoss(loss credit.Loss, i int) bool {
 	if d.Targets[i] == NoTarget || d.Weights != nil && d.Weights[i] == 0 {
 		return false
 	}
-	multiple := loss == LossImportanceSampling || loss == LossPPO || loss == LossCISPO
+	multiple := loss == credit.ImportanceSampling || loss == credit.PPO || loss == credit.CISPO
 	return !multiple || d.Advantages[i] != 0
 }
 
@@ -154,29 +157,29 @@ type SavedWeights struct {
 // where lo is clip_low_threshold, by default 0.8 of ppo and 0 of cispo; hi is clip_high_threshold, by default 1.2 and
 // 4; and beta is 0.05 by default.
 //
-// [Loss] has the sources of the formulas, and advice. There is no mean: scale by weights, advantages or the learning
-// rate. Other losses that the backend has ([LossProvider]) can be named too, and have no options.
+// [credit.Loss] has the sources of the formulas, and advice. There is no mean: scale by weights, advantages or the
+// learning rate. Other losses that the backend has ([LossProvider]) can be named too, and have no options.
 type LossConfig map[string]float64
 
 // tokenLosses are the named losses of a [Trainer], with their options and defaults.
-var tokenLosses = map[Loss]struct {
+var tokenLosses = map[credit.Loss]struct {
 	config LossConfig
 	policy bool // it needs advantages and logprobs
 }{
-	LossCrossEntropy:       {},
-	LossImportanceSampling: {policy: true},
-	LossPPO:                {LossConfig{"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}, true},
-	LossCISPO:              {LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 4}, true},
-	LossDRO:                {LossConfig{"beta": 0.05}, true},
+	credit.CrossEntropy:       {},
+	credit.ImportanceSampling: {policy: true},
+	credit.PPO:                {LossConfig{"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}, true},
+	credit.CISPO:              {LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 4}, true},
+	credit.DRO:                {LossConfig{"beta": 0.05}, true},
 }
 
 // TokenLosses lists the losses that every [Trainer] has.
-func TokenLosses() []Loss {
-	return []Loss{LossCrossEntropy, LossImportanceSampling, LossPPO, LossCISPO, LossDRO}
+func TokenLosses() []credit.Loss {
+	return []credit.Loss{credit.CrossEntropy, credit.ImportanceSampling, credit.PPO, credit.CISPO, credit.DRO}
 }
 
 // fill returns a copy of c with the defaults of a loss, and adds what is wrong with it to p. own are further losses.
-func (c LossConfig) fill(p *problems, loss Loss, own []Loss) LossConfig {
+func (c LossConfig) fill(p *problems, loss credit.Loss, own []credit.Loss) LossConfig {
 	traits, known := tokenLosses[loss]
 	if !known && !slices.Contains(own, loss) {
 		p.addf("unknown loss %q, want one of %q", loss, append(TokenLosses(), own...))
@@ -197,7 +200,7 @@ func (c LossConfig) fill(p *problems, loss Loss, own []Loss) LossConfig {
 }
 
 // checkData adds what is wrong with data for a loss that the backend has.
-func checkData(p *problems, data []Datum, loss Loss) {
+func checkData(p *problems, data []Datum, loss credit.Loss) {
 	p.check(len(data) > 0, "there are no data")
 	traits, known := tokenLosses[loss]
 	for i := range data {
@@ -208,13 +211,13 @@ func checkData(p *problems, data []Datum, loss Loss) {
 }
 
 // problem says what is wrong with a datum, "" if nothing is.
-func (d *Datum) problem(loss Loss, policy bool) string {
+func (d *Datum) problem(loss credit.Loss, policy bool) string {
 	n, k := len(d.Input), max(d.K, 1)
 	switch {
 	case n == 0:
 		return "has no input"
-	case d.K < 0, k > 1 && loss != LossCrossEntropy:
-		return fmt.Sprintf("has K %d; more than 1 is for loss %q only", d.K, LossCrossEntropy)
+	case d.K < 0, k > 1 && loss != credit.CrossEntropy:
+		return fmt.Sprintf("has K %d; more than 1 is for loss %q only", d.K, credit.CrossEntropy)
 	case len(d.Targets)%n != 0 || len(d.Targets)/n != k: // n*k may overflow
 		return fmt.Sprintf("has %d ids and %d targets, want %d for each id", n, len(d.Targets), k)
 	case !policy && (d.Advantages != nil || d.Logprobs != nil):
@@ -258,7 +261,9 @@ func (m *Model) trainer(op string) (Trainer, error) {
 //
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no Trainer, and [ErrInvalid] listing
 // what is wrong with the arguments.
-func (m *Model) Forward(ctx context.Context, data []Datum, loss Loss, config LossConfig) (*ForwardResult, error) {
+func (m *Model) Forward(
+	ctx context.Context, data []Datum, loss credit.Loss, config LossConfig,
+) (*ForwardResult, error) {
 	t, config, err := m.forward("forward", data, loss, config)
 	if err != nil {
 		return nil, err
@@ -269,7 +274,7 @@ func (m *Model) Forward(ctx context.Context, data []Datum, loss Loss, config Los
 // ForwardBackward is [Model.Forward] that also adds the gradient of the loss to those that the next [Model.OptimStep]
 // uses. Gradients of several calls add up.
 func (m *Model) ForwardBackward(
-	ctx context.Context, data []Datum, loss Loss, config LossConfig,
+	ctx context.Context, data []Datum, loss credit.Loss, config LossConfig,
 ) (*ForwardResult, error) {
 	t, config, err := m.forward("forward backward", data, loss, config)
 	if err != nil {
@@ -279,12 +284,12 @@ func (m *Model) ForwardBackward(
 }
 
 // forward checks the arguments of a forward pass and fills in config.
-func (m *Model) forward(op string, data []Datum, loss Loss, config LossConfig) (Trainer, LossConfig, error) {
+func (m *Model) forward(op string, data []Datum, loss credit.Loss, config LossConfig) (Trainer, LossConfig, error) {
 	t, err := m.trainer(op)
 	if err != nil {
 		return nil, nil, err
 	}
-	var own []Loss
+	var own []credit.Loss
 	if p, ok := t.(LossProvider); ok {
 		own = p.Losses()
 	}
@@ -313,7 +318,7 @@ func (m *Model) ForwardBackwardCustom(
 	for i, d := range data {
 		linear[i] = Datum{Input: d.Input, Targets: d.Targets, K: d.K}
 	}
-	result, err := m.Forward(ctx, linear, LossCrossEntropy, nil)
+	result, err := m.Forward(ctx, linear, credit.CrossEntropy, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +336,7 @@ func (m *Model) ForwardBackwardCustom(
 			linear[i].Weights[j] = -x
 		}
 	}
-	if result, err = m.ForwardBackward(ctx, linear, LossCrossEntropy, nil); err != nil {
+	if result, err = m.ForwardBackward(ctx, linear, credit.CrossEntropy, nil); err != nil {
 		return nil, err
 	}
 	result.Loss, result.Metrics = value, nil

@@ -10,19 +10,8 @@ import (
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
-)
 
-// Correction says what is done with importance weights against the distribution that was sampled from.
-type Correction string
-
-// Corrections.
-const (
-	// Truncate brings weights into [Low, High] (truncated importance sampling, TIS: Yao et al. 2025,
-	// https://fengyao.notion.site/off-policy-rl): every token counts, and none too much. The default.
-	Truncate Correction = "truncate"
-	// Mask leaves out tokens whose weight is below Low or above High (IcePop: Ling team 2025,
-	// https://arxiv.org/abs/2510.18855): what sampler and trainer disagree about is noise.
-	Mask Correction = "mask"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Corrected is a loss whose tokens are weighted by how likely they are under the policy, relative to the distribution
@@ -45,35 +34,22 @@ const (
 //	loss/correction_mean      r
 //	loss/corrected_fraction   fraction of tokens that were truncated or left out
 type Corrected struct {
-	Loss   Loss
-	Method Correction // default Truncate
-	// Low and High bound r. Defaults: 0 and 2 for Truncate, 0.5 and 5 for Mask, as in their sources. Closer to 1 is less
-	// noise and more bias.
-	Low, High float64
-	// Sequence takes the product of r over the trained tokens of a sequence (verl's sequence level): unbiased where
-	// Truncate does not cut, and of a variance that grows with the length. For short replies.
-	Sequence bool
-	FromOld  bool
+	Loss Loss
+	// Correction has the method, by default credit.CorrectTruncate, and the bounds of r. Behavior has no effect here: it
+	// chooses the logprobs in Sequence.Behavior.
+	credit.Correction
+	FromOld bool
 }
 
 // Validate lists every problem, those of the loss included.
 func (c Corrected) Validate() error {
-	var errs []error
-	if c.Method != "" && c.Method != Truncate && c.Method != Mask {
-		errs = append(errs, fmt.Errorf("grpo: unknown correction %q, use %q or %q", c.Method, Truncate, Mask))
-	}
-	if lo, hi := c.Bounds(); !(finite(lo) && finite(hi) && lo >= 0 && lo < hi) {
-		errs = append(errs, fmt.Errorf("grpo: correction between %v and %v, want 0 <= low < high", lo, hi))
-	}
-	return errors.Join(append(errs, validateInner("correction", c.Loss))...)
+	return errors.Join(c.correction().Validate(), validateInner("correction", c.Loss))
 }
 
-// Bounds returns the range of the weights.
-func (c Corrected) Bounds() (lo, hi float64) {
-	if c.Method == Mask {
-		return cmp.Or(c.Low, 0.5), cmp.Or(c.High, 5)
-	}
-	return c.Low, cmp.Or(c.High, 2)
+// correction returns the correction with its defaults.
+func (c Corrected) correction() credit.Correction {
+	c.Method = cmp.Or(c.Method, credit.CorrectTruncate)
+	return c.Correction.WithDefaults()
 }
 
 // correctedMetrics are those that a correction adds.
@@ -87,9 +63,8 @@ var correctedMetrics = []Metric{
 // Spec implements [Loss].
 func (c Corrected) Spec() LossSpec {
 	spec := c.Loss.Spec()
-	lo, hi := c.Bounds()
-	spec.Key = fmt.Sprintf("%s corrected %s %v %v %t %t", spec.Key, cmp.Or(c.Method, Truncate), lo, hi, c.Sequence,
-		c.FromOld)
+	d := c.correction()
+	spec.Key = fmt.Sprintf("%s corrected %s %v %v %t %t", spec.Key, d.Method, d.Low, d.High, d.Sequence, c.FromOld)
 	spec.Metrics = slices.Concat(spec.Metrics, correctedMetrics)
 	return spec
 }
@@ -105,11 +80,11 @@ func (c Corrected) Build(in LossInputs) (loss *Node, metrics map[string]*Node) {
 		x = in.SequenceSum(Mul(x, in.Mask))
 	}
 	ratio := boundedExp(x) // [N]
-	lo, hi := c.Bounds()
+	lo, hi := c.correction().Low, c.correction().High
 	g, dtype := ratio.Graph(), ratio.DType()
 	outside := LogicalOr(LessThan(ratio, Scalar(g, dtype, lo)), GreaterThan(ratio, Scalar(g, dtype, hi)))
 	weight := ClipScalar(ratio, lo, hi)
-	if c.Method == Mask {
+	if c.Method == credit.CorrectMask {
 		weight = Where(outside, ZerosLike(ratio), ratio)
 	}
 	in.Weight = Mul(in.Weight, weight)

@@ -38,8 +38,8 @@ func plainCorrection(c Corrected, in tokens, p []float64, i int) float64 {
 		}
 	}
 	r := math.Exp(math.Max(-20, math.Min(x, 20)))
-	lo, hi := c.Bounds()
-	if c.Method == Mask {
+	lo, hi := c.correction().Low, c.correction().High
+	if c.Method == credit.CorrectMask {
 		if r < lo || r > hi {
 			return 0
 		}
@@ -87,15 +87,15 @@ func plainDecorated(l Loss, in tokens, frozen tokens, denominator float64) float
 
 var decorated = []Loss{
 	Corrected{Loss: PolicyLoss{}},
-	Corrected{Loss: PolicyLoss{Kind: PPO}, Method: Mask, FromOld: true},
-	Corrected{Loss: PolicyLoss{Kind: Reinforce}, Low: 0.7, High: 1.3},
-	Corrected{Loss: PolicyLoss{Kind: GSPO}, Sequence: true, High: 50, FromOld: true},
-	Corrected{Loss: PolicyLoss{Kind: DAPO}, Sequence: true, Method: Mask, Low: 1e-3, High: 1e3},
-	Penalized{Loss: PolicyLoss{Kind: GRPO}, KL: 0.04},
+	Corrected{Loss: PolicyLoss{Loss: credit.PPO}, Correction: credit.Correction{Method: credit.CorrectMask}, FromOld: true},
+	Corrected{Loss: PolicyLoss{Loss: credit.Reinforce}, Correction: credit.Correction{Low: 0.7, High: 1.3}},
+	Corrected{Loss: PolicyLoss{Loss: credit.GSPO}, Correction: credit.Correction{Sequence: true, High: 50}, FromOld: true},
+	Corrected{Loss: PolicyLoss{Loss: credit.DAPO}, Correction: credit.Correction{Sequence: true, Method: credit.CorrectMask, Low: 1e-3, High: 1e3}},
+	Penalized{Loss: PolicyLoss{Loss: credit.GRPO}, KL: 0.04},
 	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: credit.K1},
 	Penalized{Loss: PolicyLoss{}, KL: 0.1, Estimator: credit.K2, Entropy: 0.01},
-	Penalized{Loss: PolicyLoss{Kind: PPO}, Entropy: 0.3},
-	Penalized{Loss: Corrected{Loss: PolicyLoss{Kind: DrGRPO}}, KL: 0.2, Estimator: credit.K3, Entropy: 0.01},
+	Penalized{Loss: PolicyLoss{Loss: credit.PPO}, Entropy: 0.3},
+	Penalized{Loss: Corrected{Loss: PolicyLoss{Loss: credit.DrGRPO}}, KL: 0.2, Estimator: credit.K3, Entropy: 0.01},
 }
 
 // TestDecorated_MatchesPlainGo compares values, and gradients by finite differences.
@@ -241,8 +241,8 @@ func TestDecorated_Validate(t *testing.T) {
 		loss Loss
 		want []string
 	}{
-		{Corrected{Method: "x", Low: 3, High: 1}, []string{`"x"`, "between 3 and 1", "without a loss"}},
-		{Corrected{Loss: PolicyLoss{Kind: "y"}, High: math.NaN()}, []string{`"y"`, "NaN"}},
+		{Corrected{Correction: credit.Correction{Method: "x", Low: 3, High: 1}}, []string{`"x"`, "between 3 and 1", "without a loss"}},
+		{Corrected{Loss: PolicyLoss{Loss: "y"}, Correction: credit.Correction{High: math.NaN()}}, []string{`"y"`, "NaN"}},
 		{Penalized{KL: -1, Entropy: math.Inf(1), Estimator: "k4"}, []string{"KL coefficient is -1", "entropy coefficient is +Inf", `"k4"`, "without a loss"}},
 		{Penalized{Loss: Corrected{}}, []string{"correction without a loss"}},
 		{Corrected{Loss: PreferenceLoss{credit.Preference{Beta: 1}}}, []string{`correction of loss "preference"`}},

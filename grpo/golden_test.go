@@ -5,13 +5,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/stretchr/testify/require"
 )
 
 // torchGolden is testdata/golden.json, which testdata/golden.py writes.
 type torchGolden struct {
 	Losses []struct {
-		Loss        PolicyKind
+		Loss        credit.Loss
 		Epsilon     *float64
 		EpsilonHigh *float64 `json:"epsilon_high"`
 		tokens

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
@@ -132,13 +133,13 @@ func (in tokens) logRatios() []float64 {
 }
 
 // plainRatioOf is the importance ratio of token i, from log-ratios.
-func plainRatioOf(level Level, in tokens, d []float64, i int) float64 {
+func plainRatioOf(level credit.Level, in tokens, d []float64, i int) float64 {
 	switch m := in.sequenceMean(d, i); level {
-	case LevelSequence:
+	case credit.LevelSequence:
 		return math.Exp(m)
-	case LevelAverage:
+	case credit.LevelAverage:
 		return (math.Exp(d[i]) + math.Exp(m)) / 2
-	case LevelGeometric:
+	case credit.LevelGeometric:
 		return math.Sqrt(math.Exp(d[i]) * math.Exp(m))
 	default:
 		return math.Exp(d[i])
@@ -148,7 +149,8 @@ func plainRatioOf(level Level, in tokens, d []float64, i int) float64 {
 // plainLoss is the loss in plain Go, token by token and from the papers. frozen, if not nil, are the log-ratios that
 // are taken for constants where the loss is not differentiated through them.
 func plainLoss(l PolicyLoss, in tokens, frozen []float64, denominator float64) float64 {
-	lo, hi := l.Bounds()
+	l = PolicyLoss(credit.Policy(l).WithDefaults())
+	lo, hi := credit.Policy(l).Bounds()
 	clip := func(r float64) float64 { return math.Max(lo, math.Min(r, hi)) }
 	d := in.logRatios()
 	if frozen == nil {
@@ -159,22 +161,22 @@ func plainLoss(l PolicyLoss, in tokens, frozen []float64, denominator float64) f
 		if in.Mask[i] == 0 {
 			continue
 		}
-		ratio, fixed := plainRatioOf(l.level(), in, d, i), plainRatioOf(l.level(), in, frozen, i)
+		ratio, fixed := plainRatioOf(l.Level, in, d, i), plainRatioOf(l.Level, in, frozen, i)
 		if l.MaskRatio && (fixed < lo || fixed > hi) {
 			continue
 		}
-		a := in.Advantage[i] - l.Tau*frozen[i]
+		a := in.Advantage[i] - l.KimiTau*frozen[i]
 		var x float64
-		switch l.Kind {
-		case "", CISPO:
+		switch l.Loss {
+		case credit.CISPO:
 			x = -clip(fixed) * a * in.New[i]
-		case ImportanceSampling:
+		case credit.ImportanceSampling:
 			x = -ratio * a
-		case Reinforce:
+		case credit.Reinforce:
 			x = -a * in.New[i]
-		case DRO:
-			x = -(a*in.New[i] - l.beta()/2*d[i]*d[i])
-		case CrossEntropy:
+		case credit.DRO:
+			x = -(a*in.New[i] - l.DROBeta/2*d[i]*d[i])
+		case credit.CrossEntropy:
 			x = -in.New[i] * float64(map[bool]int{true: 1}[a > 0])
 		default:
 			x = math.Max(-ratio*a, -clip(ratio)*a)
@@ -208,29 +210,29 @@ func randomTokens(src *rand.Rand, n int) tokens {
 func ptr(x float64) *float64 { return &x }
 
 var lossCases = map[string]PolicyLoss{
-	"ppo":          {Kind: PPO},
-	"ppo narrow":   {Kind: PPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
-	"cispo":        {Kind: CISPO},
+	"ppo":          {Loss: credit.PPO},
+	"ppo narrow":   {Loss: credit.PPO, Epsilon: ptr(0.03), EpsilonHigh: ptr(0.4)},
+	"cispo":        {Loss: credit.CISPO},
 	"cispo narrow": {Epsilon: ptr(0.5), EpsilonHigh: ptr(0.25)},
 
-	"dapo":                {Kind: DAPO},
-	"dual clip":           {Kind: GRPO, DualClip: 2},
-	"gspo":                {Kind: GSPO},
-	"gspo wide":           {Kind: GSPO, Epsilon: ptr(0.5), EpsilonHigh: ptr(0.15)},
-	"importance sampling": {Kind: ImportanceSampling},
-	"reinforce":           {Kind: Reinforce},
-	"dro":                 {Kind: DRO},
-	"dro strong":          {Kind: DRO, Beta: 0.7},
-	"cross-entropy":       {Kind: CrossEntropy},
-	"ppo average":         {Kind: PPO, Level: LevelAverage},
-	"cispo average":       {Level: LevelAverage, EpsilonHigh: ptr(0.3)},
-	"ppo geometric":       {Kind: PPO, Level: LevelGeometric},
-	"cispo sequence":      {Level: LevelSequence, EpsilonHigh: ptr(0.05)},
-	"importance sequence": {Kind: ImportanceSampling, Level: LevelSequence},
-	"ppo masked":          {Kind: PPO, MaskRatio: true},
+	"dapo":                {Loss: credit.DAPO},
+	"dual clip":           {Loss: credit.GRPO, DualClip: 2},
+	"gspo":                {Loss: credit.GSPO},
+	"gspo wide":           {Loss: credit.GSPO, Epsilon: ptr(0.5), EpsilonHigh: ptr(0.15)},
+	"importance sampling": {Loss: credit.ImportanceSampling},
+	"reinforce":           {Loss: credit.Reinforce},
+	"dro":                 {Loss: credit.DRO},
+	"dro strong":          {Loss: credit.DRO, DROBeta: 0.7},
+	"cross-entropy":       {Loss: credit.CrossEntropy},
+	"ppo average":         {Loss: credit.PPO, Level: credit.LevelAverage},
+	"cispo average":       {Level: credit.LevelAverage, EpsilonHigh: ptr(0.3)},
+	"ppo geometric":       {Loss: credit.PPO, Level: credit.LevelGeometric},
+	"cispo sequence":      {Level: credit.LevelSequence, EpsilonHigh: ptr(0.05)},
+	"importance sequence": {Loss: credit.ImportanceSampling, Level: credit.LevelSequence},
+	"ppo masked":          {Loss: credit.PPO, MaskRatio: true},
 	"cispo masked":        {MaskRatio: true, Epsilon: ptr(0.5)},
-	"cispo kimi":          {Tau: 0.3},
-	"ppo kimi":            {Kind: PPO, Tau: 0.3},
+	"cispo kimi":          {KimiTau: 0.3},
+	"ppo kimi":            {Loss: credit.PPO, KimiTau: 0.3},
 }
 
 func TestPolicyLoss_MatchesPlainGo(t *testing.T) {
@@ -262,7 +264,7 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 			single := deviceLoss[float32](t, device, cfg, in, 50)
 			require.InDeltaSlice(t, want, single.grad, 1e-6)
 
-			if cfg.kind() == PPO && cfg.Tau == 0 { // the device's own loss, differentiated numerically
+			if cfg.Loss == credit.PPO && cfg.KimiTau == 0 { // the device's own loss, differentiated numerically
 				own := func(x []float64) float64 {
 					at := in
 					at.New = x
@@ -282,27 +284,27 @@ func TestPolicyLoss_GradientMatchesFiniteDifferences(t *testing.T) {
 func TestPolicyLoss_ClipSides(t *testing.T) {
 	device := graphtest.Device(t)
 	for _, c := range []struct {
-		kind        PolicyKind
+		kind        credit.Loss
 		ratio, a    float64
 		value, grad float64 // grad with respect to new
 		clipped     float64
 	}{
-		{PPO, 1, 2, -2, -2, 0},
-		{PPO, 1, -2, 2, 2, 0},
-		{PPO, 1.1, 2, -2.2, -2.2, 0},
-		{PPO, 1.5, 2, -2.4, 0, 1},  // already likelier: no more of it
-		{PPO, 1.5, -2, 3, 3, 1},    // likelier though bad: still pushed down
-		{PPO, 0.5, 2, -1, -1, 1},   // less likely though good: still pushed up
-		{PPO, 0.5, -2, 1.6, 0, 1},  // already less likely
-		{CISPO, 1, 2, 6, -2, 0},    // new = -3
-		{CISPO, 4, 2, 24, -8, 0},   // every token has a gradient
-		{CISPO, 9, 2, 30, -10, 1},  // of bounded weight
-		{CISPO, 9, -2, -30, 10, 1}, //
-		{CISPO, 0.01, -2, -0.06, 0.02, 0},
+		{credit.PPO, 1, 2, -2, -2, 0},
+		{credit.PPO, 1, -2, 2, 2, 0},
+		{credit.PPO, 1.1, 2, -2.2, -2.2, 0},
+		{credit.PPO, 1.5, 2, -2.4, 0, 1},  // already likelier: no more of it
+		{credit.PPO, 1.5, -2, 3, 3, 1},    // likelier though bad: still pushed down
+		{credit.PPO, 0.5, 2, -1, -1, 1},   // less likely though good: still pushed up
+		{credit.PPO, 0.5, -2, 1.6, 0, 1},  // already less likely
+		{credit.CISPO, 1, 2, 6, -2, 0},    // new = -3
+		{credit.CISPO, 4, 2, 24, -8, 0},   // every token has a gradient
+		{credit.CISPO, 9, 2, 30, -10, 1},  // of bounded weight
+		{credit.CISPO, 9, -2, -30, 10, 1}, //
+		{credit.CISPO, 0.01, -2, -0.06, 0.02, 0},
 	} {
 		in := tokens{New: []float64{-3}, Old: []float64{-3 - math.Log(c.ratio)}, Advantage: []float64{c.a},
 			Weight: []float64{1}, Mask: []float64{1}}
-		got := deviceLoss[float64](t, device, PolicyLoss{Kind: c.kind}, in, 1)
+		got := deviceLoss[float64](t, device, PolicyLoss{Loss: c.kind}, in, 1)
 		require.InDelta(t, c.value, got.loss, 1e-12, "%+v", c)
 		require.InDelta(t, c.grad, got.grad[0], 1e-12, "%+v", c)
 		require.Equal(t, c.clipped, got.metrics["loss/clipped_fraction"], "%+v", c)
@@ -318,24 +320,24 @@ func TestPolicyLoss_SameGradientOnPolicy(t *testing.T) {
 	for i, row := range in.Rows {
 		in.Advantage[i], in.Weight[i] = []float64{1.5, -0.7, 0.2}[row], []float64{0.5, 1, 2}[row]
 	}
-	want := deviceLoss[float64](t, device, PolicyLoss{Kind: Reinforce}, in, 50).grad
-	for _, kind := range PolicyKinds() {
-		for _, level := range []Level{LevelToken, LevelSequence, LevelAverage, LevelGeometric} {
-			l := PolicyLoss{Kind: kind, Level: level}
-			if kind == CrossEntropy || l.Validate() != nil {
+	want := deviceLoss[float64](t, device, PolicyLoss{Loss: credit.Reinforce}, in, 50).grad
+	for _, kind := range credit.Losses() {
+		for _, level := range []credit.Level{"token", "sequence", "average", "geometric_mean"} {
+			l := PolicyLoss{Loss: kind, Level: level}
+			if kind == credit.CrossEntropy || l.Validate() != nil {
 				continue
 			}
 			require.InDeltaSlice(t, want, deviceLoss[float64](t, device, l, in, 50).grad, 1e-12, "%s %s", kind, level)
 		}
 	}
-	require.NotEqual(t, want, deviceLoss[float64](t, device, PolicyLoss{Kind: CrossEntropy}, in, 50).grad)
+	require.NotEqual(t, want, deviceLoss[float64](t, device, PolicyLoss{Loss: credit.CrossEntropy}, in, 50).grad)
 }
 
 func TestPolicyLoss_MatchesTorch(t *testing.T) {
 	device := graphtest.Device(t)
 	for i, c := range readTorchGolden(t).Losses {
 		t.Run(fmt.Sprintf("%d/%s", i, c.Loss), func(t *testing.T) {
-			cfg := PolicyLoss{Kind: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
+			cfg := PolicyLoss{Loss: c.Loss, Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh}
 			got := deviceLoss[float64](t, device, cfg, c.tokens, c.Denominator)
 			require.InEpsilon(t, c.Value, got.loss, 1e-12)
 			require.InDeltaSlice(t, c.Grad, got.grad, 1e-14)
@@ -410,7 +412,7 @@ func TestPolicyLoss_FarOffPolicy(t *testing.T) {
 			require.True(t, finite(g), "%s: %v", name, r.grad)
 		}
 	}
-	ppo := deviceLoss[float32](t, device, PolicyLoss{Kind: PPO}, in, 4)
+	ppo := deviceLoss[float32](t, device, PolicyLoss{Loss: credit.PPO}, in, 4)
 	require.Equal(t, []float64{0, 0, 0, 0}, ppo.grad[:4], "beyond exp(20) PPO has no gradient")
 	cispo := deviceLoss[float32](t, device, PolicyLoss{}, in, 4)
 	require.InDeltaSlice(t, []float64{-5. / 4, 5. / 4, 0, 0}, cispo.grad[:4], 1e-6)
@@ -430,7 +432,7 @@ func TestPolicyLoss_Metrics(t *testing.T) {
 	device := graphtest.Device(t)
 	in := randomTokens(rand.New(rand.NewPCG(16, 1)), 60)
 	in.Mask[59] = 0
-	cfg := PolicyLoss{Kind: PPO}
+	cfg := PolicyLoss{Loss: credit.PPO}
 	got := deviceLoss[float32](t, device, cfg, in, 59)
 	want := map[string]float64{"loss/policy": got.loss}
 	for i := range 59 {
@@ -513,7 +515,7 @@ func TestBuildLoss_Misuse(t *testing.T) {
 	require.Error(t,
 		build(PolicyLoss{}, func(in *LossInputs) { in.Old = graph.Const(in.New.Graph(), make([]float32, 4)) }))
 	require.Error(t, build(PolicyLoss{}, func(in *LossInputs) { in.Denominator = in.New }))
-	require.ErrorContains(t, build(PolicyLoss{Kind: "sapo"}, fine), "sapo")
+	require.ErrorContains(t, build(PolicyLoss{Loss: "sapo"}, fine), "sapo")
 	require.NoError(t, build(misnamed{declared: []Metric{{Name: "loss/sft"}}}, fine))
 	require.ErrorContains(t, build(misnamed{declared: []Metric{{Name: "loss/nll"}}}, fine),
 		`declares the metric "loss/nll" and does not build it`)
@@ -524,50 +526,11 @@ func TestBuildLoss_Misuse(t *testing.T) {
 
 // TestSpec_Keys: losses share a graph exactly when they compute the same.
 func TestSpec_Keys(t *testing.T) {
-	require.Equal(t, PolicyLoss{}.Spec(), PolicyLoss{Kind: CISPO, Epsilon: ptr(1), EpsilonHigh: ptr(4)}.Spec())
-	require.Equal(t, PolicyLoss{Kind: PPO}.Spec(), PolicyLoss{Kind: PPO, Epsilon: ptr(0.2)}.Spec())
+	require.Equal(t, PolicyLoss{}.Spec(), PolicyLoss{Loss: credit.CISPO, Epsilon: ptr(1), EpsilonHigh: ptr(4)}.Spec())
+	require.Equal(t, PolicyLoss{Loss: credit.PPO}.Spec(), PolicyLoss{Loss: credit.PPO, Epsilon: ptr(0.2)}.Spec())
 	seen := map[string]bool{SupervisedLoss{}.Spec().Key: true}
 	for name, l := range lossCases {
 		require.False(t, seen[l.Spec().Key], name)
 		seen[l.Spec().Key] = true
-	}
-}
-
-func TestPolicyLoss_Config(t *testing.T) {
-	for _, c := range []struct {
-		cfg    PolicyLoss
-		lo, hi float64
-	}{
-		{PolicyLoss{}, 0, 5},
-		{PolicyLoss{Kind: PPO}, 0.8, 1.2},
-		{PolicyLoss{Kind: PPO, Epsilon: ptr(0.1)}, 0.9, 1.1},
-		{PolicyLoss{Kind: PPO, EpsilonHigh: ptr(0.28)}, 0.8, 1.28},
-		{PolicyLoss{Kind: CISPO, Epsilon: ptr(0)}, 1, 5},
-		{PolicyLoss{Kind: DrGRPO}, 0.8, 1.2},
-		{PolicyLoss{Kind: DAPO}, 0.8, 1.28},
-		{PolicyLoss{Kind: GSPO}, 0.9997, 1.0004},
-		{PolicyLoss{Kind: Reinforce}, 0, math.Inf(1)},
-	} {
-		require.NoError(t, c.cfg.Validate())
-		lo, hi := c.cfg.Bounds()
-		require.InDelta(t, c.lo, lo, 1e-15)
-		require.InDelta(t, c.hi, hi, 1e-15)
-	}
-	for _, c := range []struct {
-		cfg  PolicyLoss
-		want []string
-	}{
-		{PolicyLoss{Kind: "x", Epsilon: ptr(-1), EpsilonHigh: ptr(math.NaN())}, []string{`"x"`, "epsilon is -1", "epsilon high is NaN"}},
-		{PolicyLoss{Kind: Reinforce, Epsilon: ptr(1), MaskRatio: true, Level: LevelSequence, DualClip: 3, Beta: 1}, []string{"no epsilon", "no mask ratio", "no level", "no dual clip", "no beta"}},
-		{PolicyLoss{Kind: CrossEntropy, Tau: 1}, []string{"no tau"}},
-		{PolicyLoss{Kind: DAPO, DualClip: 1.28, Level: "word"}, []string{"above 1 + epsilon high", `unknown level "word"`}},
-		{PolicyLoss{DualClip: -1, Tau: math.Inf(1), Beta: -2}, []string{"dual clip is -1", "tau is +Inf", "beta is -2"}},
-	} {
-		for _, want := range c.want {
-			require.ErrorContains(t, c.cfg.Validate(), want)
-		}
-	}
-	for name, l := range lossCases {
-		require.NoError(t, l.Validate(), name)
 	}
 }

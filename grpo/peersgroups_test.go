@@ -52,17 +52,17 @@ func TestScales_MatchPeers(t *testing.T) {
 		}
 		groups = append(groups, group)
 	}
-	for name, scale := range map[string]art.AdvantageScale{
-		"group": art.ScaleStd, "batch": art.ScaleBatch, "none": art.ScaleNone,
+	for name, scale := range map[string]credit.Scale{
+		"group": credit.ScaleStd, "batch": credit.ScaleBatch, "none": credit.ScaleNone,
 	} {
 		got := advantagesOf(t, art.TrainConfig{Scale: scale}, groups...)
 		require.Len(t, golden.Advantages[name], len(got))
 		for i, want := range golden.Advantages[name] {
 			of := golden.Rewards // whose deviation it is
-			if scale == art.ScaleStd {
+			if scale == credit.ScaleStd {
 				of = golden.Rewards[i/size*size:][:size]
 			}
-			if std := credit.BatchStd(of); scale != art.ScaleNone {
+			if std := credit.BatchStd(of); scale != credit.ScaleNone {
 				got[i] *= (std + credit.StdEpsilon) / (sampleStd(std, len(of)) + epsilon)
 			}
 			require.InDelta(t, want, got[i], 1e-12, "%s, reward %v", name, golden.Rewards[i])
@@ -80,11 +80,12 @@ func TestOverlong_MatchesPeers(t *testing.T) {
 		for i, penalty := range c.Values {
 			group.Trajectories = append(group.Trajectories, answer(3, i+1, art.FinishStop))
 			mean += penalty / float64(len(c.Values))
-			require.InDelta(t, penalty, c.Penalty*credit.OverlongPenalty(i+1, c.Longest, c.Buffer), 1e-12, c.Name)
+			overlong := credit.Overlong{Longest: c.Longest, Buffer: c.Buffer, Penalty: c.Penalty}
+			require.InDelta(t, penalty, overlong.Of(i+1), 1e-12, c.Name)
 		}
 		require.NotZero(t, mean)
-		cfg := art.TrainConfig{Scale: art.ScaleNone,
-			Overlong: art.Overlong{Longest: c.Longest, Buffer: c.Buffer, Penalty: c.Penalty}}
+		cfg := art.TrainConfig{Scale: credit.ScaleNone,
+			Overlong: credit.Overlong{Longest: c.Longest, Buffer: c.Buffer, Penalty: c.Penalty}}
 		for i, a := range advantagesOf(t, cfg, group) {
 			require.InDelta(t, c.Values[i]-mean, a, 1e-12, "%s, %d tokens", c.Name, i+1)
 		}
@@ -110,9 +111,9 @@ func TestMaskTruncated_MatchesPeers(t *testing.T) {
 		cfg   art.TrainConfig
 		scale float64 // what TRL has over what we have
 	}{
-		"trl dapo":    {art.TrainConfig{Loss: art.LossDAPO}, 1},
-		"trl grpo":    {art.TrainConfig{Loss: art.LossGRPO}, fewer},
-		"trl dr_grpo": {art.TrainConfig{Loss: art.LossDrGRPO, Length: 12}, fewer},
+		"trl dapo":    {art.TrainConfig{Loss: credit.DAPO}, 1},
+		"trl grpo":    {art.TrainConfig{Loss: credit.GRPO}, fewer},
+		"trl dr_grpo": {art.TrainConfig{Loss: credit.DrGRPO, Length: 12}, fewer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := slices.IndexFunc(golden.Truncated.Losses, func(l peersLoss) bool { return l.Name == name })
@@ -121,18 +122,18 @@ func TestMaskTruncated_MatchesPeers(t *testing.T) {
 			for _, row := range golden.Truncated.Cut {
 				require.InDeltaSlice(t, make([]float64, len(theirs.Grad[row])), theirs.Grad[row], 0)
 			}
-			c.cfg.MaskTruncated, c.cfg.Scale, c.cfg.NormalizeAdvantages = true, art.ScaleNone, new(bool)
+			c.cfg.MaskTruncated, c.cfg.Scale, c.cfg.NormalizeAdvantages = true, credit.ScaleNone, new(bool)
 			require.NoError(t, c.cfg.Validate())
 			cfg := c.cfg.WithDefaults()
 			set := trainset.FromGroups([]*art.TrajectoryGroup{group}, cfg, 0, 100, 10)
 			require.Len(t, set.Sequences, len(rows))
-			seqs, err := credit.Normalize(set.Sequences, trainset.NormalizeConfig(cfg))
+			seqs, err := credit.Normalize(set.Sequences, cfg.Credit().Normalize)
 			require.NoError(t, err)
 			grad := golden.flat(theirs.Grad, rows)
 			for i := range grad {
 				grad[i] /= c.scale
 			}
-			loss := PolicyLoss{Kind: PolicyKind(cfg.Loss)}
+			loss := PolicyLoss{Loss: credit.Loss(cfg.Loss)}
 			golden.tokens(seqs, rows).compare(t, loss, theirs.Value/c.scale, grad)
 		})
 	}

@@ -6,21 +6,21 @@ import (
 	"fmt"
 
 	. "github.com/gomlx/gomlx/core/graph"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Spec implements [Loss].
 func (l PolicyLoss) Spec() LossSpec {
-	lo, hi := l.Bounds()
+	l = l.withDefaults()
+	lo, hi := credit.Policy(l).Bounds()
 	spec := LossSpec{
-		Key: fmt.Sprintf("policy %d %v %v %s %v %t %v", presets[l.kind()].form, lo, hi, l.level(), l.DualClip, l.MaskRatio,
-			l.Tau),
+		Key: fmt.Sprintf("policy %s %v %v %s %v %t %v %v", l.Loss, lo, hi, l.Level, l.DualClip, l.MaskRatio, l.KimiTau,
+			l.DROBeta),
 		Sampled: true,
 	}
-	if presets[l.kind()].form == quadratic {
-		spec.Key += fmt.Sprint(" ", l.beta())
-	}
 	for _, m := range policyMetrics {
-		if m.Name != clippedFraction || presets[l.kind()].bounded() {
+		if m.Name != clippedFraction || credit.Policy(l).Bounded() {
 			spec.Metrics = append(spec.Metrics, m)
 		}
 	}
@@ -50,7 +50,7 @@ var policyMetrics = []Metric{
 // metrics builds the metrics, each []. logRatio and ratio are [N]; for padding they are 0 and 1.
 func (l PolicyLoss) metrics(loss *Node, in LossInputs, logRatio, ratio *Node) map[string]*Node {
 	distance, ofToken := Abs(logRatio), ratio
-	if l.level() != LevelToken {
+	if l.Level != credit.LevelToken {
 		ofToken = boundedExp(logRatio)
 	}
 	out := map[string]*Node{
@@ -60,7 +60,7 @@ func (l PolicyLoss) metrics(loss *Node, in LossInputs, logRatio, ratio *Node) ma
 		"loss/log_ratio_mean": ReduceAllSum(distance),
 		"loss/log_ratio_max":  ReduceAllMax(distance),
 	}
-	if presets[l.kind()].bounded() {
+	if credit.Policy(l).Bounded() {
 		out[clippedFraction] = ReduceAllSum(ConvertDType(l.outside(ratio), ratio.DType()))
 	}
 	return out

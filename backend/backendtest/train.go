@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // testTrain checks that a training makes the next step, and that the next reply comes from it.
@@ -132,7 +133,7 @@ func testTrainNothing(t *subtest, b art.Backend) {
 type uselessGroup struct {
 	name   string
 	group  *art.TrajectoryGroup
-	reason art.SkipReason
+	reason credit.Reason
 }
 
 // useless returns groups that cannot be trained on.
@@ -145,13 +146,13 @@ func useless(t *subtest, m *art.Model) []uselessGroup {
 		}
 	}
 	return []uselessGroup{
-		{"nil", nil, art.SkipEmptyGroup},
-		{"empty", &art.TrajectoryGroup{}, art.SkipEmptyGroup},
-		{"singleton", withRewards(t, m, 1), art.SkipSingleton},
-		{"equal rewards", withRewards(t, m, 0.1, 0.1), art.SkipNoVariance},
-		{"NaN reward", withRewards(t, m, math.NaN(), 1), art.SkipBadReward},
-		{"infinite reward", withRewards(t, m, 0, math.Inf(1)), art.SkipBadReward},
-		{"no samples", unsampled, art.SkipNoSamples},
+		{"nil", nil, credit.ReasonEmptyGroup},
+		{"empty", &art.TrajectoryGroup{}, credit.ReasonEmptyGroup},
+		{"singleton", withRewards(t, m, 1), credit.ReasonSingleton},
+		{"equal rewards", withRewards(t, m, 0.1, 0.1), credit.ReasonNoVariance},
+		{"NaN reward", withRewards(t, m, math.NaN(), 1), credit.ReasonBadReward},
+		{"infinite reward", withRewards(t, m, 0, math.Inf(1)), credit.ReasonBadReward},
+		{"no samples", unsampled, credit.ReasonNoSamples},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // sample asks for a reply, and returns its record.
@@ -43,7 +44,7 @@ func must(t *subtest, what string, err error) {
 }
 
 // forward computes the loss of data under the training state.
-func forward(t *subtest, m *art.Model, data []art.Datum, loss art.Loss) *art.ForwardResult {
+func forward(t *subtest, m *art.Model, data []art.Datum, loss credit.Loss) *art.ForwardResult {
 	t.Helper()
 	result, err := m.Forward(t.Context(), data, loss, nil)
 	must(t, "Forward", err)
@@ -51,7 +52,7 @@ func forward(t *subtest, m *art.Model, data []art.Datum, loss art.Loss) *art.For
 }
 
 // learn adds the gradient of data, and makes an update.
-func learn(t *subtest, m *art.Model, data []art.Datum, loss art.Loss) *art.OptimResult {
+func learn(t *subtest, m *art.Model, data []art.Datum, loss credit.Loss) *art.OptimResult {
 	t.Helper()
 	_, err := m.ForwardBackward(t.Context(), data, loss, nil)
 	must(t, "ForwardBackward", err)
@@ -85,14 +86,14 @@ func testTokenLosses(t *subtest, m *art.Model) {
 			d.Logprobs[i] -= 0.5
 		}
 	}
-	formulas := map[art.Loss]func(p, q, a float64) float64{
-		art.LossImportanceSampling: func(p, q, a float64) float64 { return -math.Exp(p-q) * a },
-		art.LossPPO: func(p, q, a float64) float64 {
+	formulas := map[credit.Loss]func(p, q, a float64) float64{
+		credit.ImportanceSampling: func(p, q, a float64) float64 { return -math.Exp(p-q) * a },
+		credit.PPO: func(p, q, a float64) float64 {
 			r := math.Exp(p - q)
 			return -min(r*a, min(max(r, 0.8), 1.2)*a)
 		},
-		art.LossCISPO: func(p, q, a float64) float64 { return -min(math.Exp(p-q), 4) * a * p },
-		art.LossDRO:   func(p, q, a float64) float64 { return 0.025*(p-q)*(p-q) - p*a },
+		credit.CISPO: func(p, q, a float64) float64 { return -min(math.Exp(p-q), 4) * a * p },
+		credit.DRO:   func(p, q, a float64) float64 { return 0.025*(p-q)*(p-q) - p*a },
 	}
 	for loss, formula := range formulas {
 		result := forward(t, m, []art.Datum{d}, loss)
@@ -114,7 +115,7 @@ func testTokenLosses(t *subtest, m *art.Model) {
 		soft.Targets = append(soft.Targets, soft.Input[i], art.NoTarget)
 		soft.Weights = append(soft.Weights, -2, 1)
 	}
-	result, want := forward(t, m, []art.Datum{soft}, art.LossCrossEntropy), 0.0
+	result, want := forward(t, m, []art.Datum{soft}, credit.CrossEntropy), 0.0
 	for i, p := range result.Logprobs[0] {
 		if i%2 == 0 {
 			want += 2 * float64(p)
@@ -137,7 +138,7 @@ func testAccumulate(t *subtest, m *art.Model) {
 		return result.GradNorm
 	}
 	backward := func(data ...art.Datum) error {
-		_, err := m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+		_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 		return err
 	}
 	whole := step("one call", func() error { return backward(data...) })
@@ -145,7 +146,7 @@ func testAccumulate(t *subtest, m *art.Model) {
 		if err := backward(data[0]); err != nil {
 			return err
 		}
-		forward(t, m, data, art.LossCrossEntropy)
+		forward(t, m, data, credit.CrossEntropy)
 		return backward(data[1])
 	})
 	custom := step("custom", func() error {
@@ -174,13 +175,13 @@ func testAccumulate(t *subtest, m *art.Model) {
 // that it moves then.
 func testPrimitivesLearn(t *subtest, m *art.Model) {
 	data := []art.Datum{target(sample(t, m, 1))}
-	before := forward(t, m, data, art.LossCrossEntropy).Loss
+	before := forward(t, m, data, credit.CrossEntropy).Loss
 	for i := range 3 {
-		if result := learn(t, m, data, art.LossCrossEntropy); result.Skipped || result.Updates != i+1 {
+		if result := learn(t, m, data, credit.CrossEntropy); result.Skipped || result.Updates != i+1 {
 			t.Errorf("update %d: %+v", i+1, result)
 		}
 	}
-	after := forward(t, m, data, art.LossCrossEntropy).Loss
+	after := forward(t, m, data, credit.CrossEntropy).Loss
 	if !(after < before) {
 		t.Errorf("the loss was %v and is %v after three updates", before, after)
 	}
@@ -191,7 +192,7 @@ func testPrimitivesLearn(t *subtest, m *art.Model) {
 		t.Fatalf("Publish: step %d, error %v", step, err)
 	}
 	wantStep(t, m, 1)
-	if got := forward(t, m, data, art.LossCrossEntropy).Loss; got != after {
+	if got := forward(t, m, data, credit.CrossEntropy).Loss; got != after {
 		t.Errorf("the loss is %v after Publish, and was %v", got, after)
 	}
 	if got := sample(t, m, 1).Step; got != 1 {
@@ -208,8 +209,8 @@ func testPrimitivesLearn(t *subtest, m *art.Model) {
 // testSaveWeights checks that what was saved is loaded, with its optimizer and without.
 func testSaveWeights(t *subtest, m *art.Model) {
 	data := []art.Datum{target(sample(t, m, 1))}
-	loss := func() float64 { return forward(t, m, data, art.LossCrossEntropy).Loss }
-	learn(t, m, data, art.LossCrossEntropy)
+	loss := func() float64 { return forward(t, m, data, credit.CrossEntropy).Loss }
+	learn(t, m, data, credit.CrossEntropy)
 	saved := loss()
 	path, err := m.SaveWeights(t.Context(), "000001", true)
 	must(t, "SaveWeights", err)
@@ -217,7 +218,7 @@ func testSaveWeights(t *subtest, m *art.Model) {
 	must(t, "SaveWeights", err)
 	_, err = m.SaveWeights(t.Context(), "bare", false)
 	wantError(t, "SaveWeights of a stored name", err, art.ErrInvalid)
-	learn(t, m, data, art.LossCrossEntropy)
+	learn(t, m, data, credit.CrossEntropy)
 	next := loss()
 
 	for _, optimizer := range []bool{true, false} {
@@ -225,7 +226,7 @@ func testSaveWeights(t *subtest, m *art.Model) {
 		if got := loss(); got != saved {
 			t.Errorf("the loss is %v after loading, and was %v", got, saved)
 		}
-		result := learn(t, m, data, art.LossCrossEntropy)
+		result := learn(t, m, data, credit.CrossEntropy)
 		if got := loss(); optimizer && (got != next || result.Updates != 2) || !optimizer && result.Updates != 1 {
 			t.Errorf("with optimizer %v: loss %v (%v before), %d updates", optimizer, got, next, result.Updates)
 		}
@@ -247,13 +248,13 @@ func testSaveWeights(t *subtest, m *art.Model) {
 // testSnapshot checks that a snapshot samples with the weights that it was made of.
 func testSnapshot(t *subtest, m *art.Model) {
 	s := sample(t, m, 1)
-	learn(t, m, []art.Datum{target(s)}, art.LossCrossEntropy)
+	learn(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
 	path, err := m.SaveWeights(t.Context(), "one", false)
 	must(t, "SaveWeights", err)
-	want := forward(t, m, []art.Datum{target(s)}, art.LossCrossEntropy)
+	want := forward(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
 	now, err := m.Snapshot(t.Context(), "")
 	must(t, "Snapshot", err)
-	learn(t, m, []art.Datum{target(s)}, art.LossCrossEntropy)
+	learn(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
 	stored, err := m.Snapshot(t.Context(), path)
 	must(t, "Snapshot of saved weights", err)
 	for name, model := range map[string]*art.Model{"of the training state": now, "of saved weights": stored} {
@@ -288,7 +289,7 @@ func isFake(b art.Backend) bool {
 func testUnpublished(t *subtest, m *art.Model) {
 	groups := gather(t, m, 1)
 	data := []art.Datum{target(sample(t, m, 1))}
-	learn(t, m, data, art.LossCrossEntropy)
+	learn(t, m, data, credit.CrossEntropy)
 	_, err := m.Train(t.Context(), groups, nil)
 	wantError(t, "Train with updates that are not published", err, art.ErrInvalid)
 	if _, err := m.Publish(t.Context(), nil, nil); err != nil {
@@ -297,7 +298,7 @@ func testUnpublished(t *subtest, m *art.Model) {
 	_, err = m.Train(t.Context(), groups, nil)
 	must(t, "Train after Publish", err)
 	wantStep(t, m, 2)
-	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 	must(t, "ForwardBackward from the new step", err)
 }
 
@@ -314,7 +315,7 @@ func testTrainerInvalid(t *subtest, m *art.Model) {
 		if isFake(m.Backend()) && name != "no input" {
 			continue // its vocabulary is all of int32
 		}
-		_, err := m.ForwardBackward(t.Context(), []art.Datum{good, bad}, art.LossCrossEntropy, nil)
+		_, err := m.ForwardBackward(t.Context(), []art.Datum{good, bad}, credit.CrossEntropy, nil)
 		wantError(t, name, err, art.ErrInvalid)
 	}
 	result, err := m.OptimStep(t.Context(), art.DefaultAdamW())
@@ -323,7 +324,7 @@ func testTrainerInvalid(t *subtest, m *art.Model) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.ForwardBackward(ctx, []art.Datum{good}, art.LossCrossEntropy, nil); err == nil {
+	if _, err := m.ForwardBackward(ctx, []art.Datum{good}, credit.CrossEntropy, nil); err == nil {
 		t.Error("ForwardBackward with a context that has ended: no error")
 	}
 }

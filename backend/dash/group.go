@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -148,7 +149,7 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	if reason != "" {
 		d.Skip = skipText(string(reason))
 	}
-	if len(rewards) > 0 && reason != art.SkipBadReward {
+	if len(rewards) > 0 && reason != credit.ReasonBadReward {
 		d.Reward = number(meanPoint(0, rewards).Y)
 	}
 	all := make([]column, len(g.Trajectories))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 func line(ys ...float64) []point {
@@ -181,9 +182,9 @@ func TestAdvantages(t *testing.T) {
 	require.InDeltaSlice(t, []float64{-1 / std, -1 / std, 0, 2 / std}, got, 1e-12)
 	got, _ = weighing{LeaveOne: true, Unscaled: true}.advantages(rewards)
 	require.InDeltaSlice(t, []float64{-4.0 / 3, -4.0 / 3, 0, 8.0 / 3}, got, 1e-12)
-	for want, rewards := range map[art.SkipReason][]float64{
-		art.SkipEmptyGroup: {}, art.SkipSingleton: {1}, art.SkipNoVariance: {0.1, 0.1, 0.1},
-		art.SkipBadReward: {1, math.NaN()},
+	for want, rewards := range map[credit.Reason][]float64{
+		credit.ReasonEmptyGroup: {}, credit.ReasonSingleton: {1}, credit.ReasonNoVariance: {0.1, 0.1, 0.1},
+		credit.ReasonBadReward: {1, math.NaN()},
 	} {
 		_, reason := weighing{Tolerance: 1e-12}.advantages(rewards)
 		require.Equal(t, want, reason)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // place is what a page of trajectories shows: a split of a run at a step.
@@ -117,11 +118,11 @@ func (at *place) weighing() weighing {
 		return w // the run keeps fewer checkpoints, or another backend has made it
 	}
 	c := update.Train
-	w.LeaveOne, w.Unscaled = c.Baseline == art.BaselineLeaveOne, c.Scale == art.ScaleNone
+	w.LeaveOne, w.Unscaled = c.Baseline == credit.BaselineLeaveOne, c.Scale == credit.ScaleNone
 	if c.VarianceTolerance > 0 {
 		w.Tolerance = c.VarianceTolerance
 	}
-	if c.Objective != "" && c.Objective != art.ObjectiveMean || c.Scale == art.ScaleBatch {
+	if c.Objective != "" && c.Objective != credit.ObjectiveMean || c.Scale == credit.ScaleBatch {
 		w.Note = fmt.Sprintf("The update had objective %s and scale %s; shown is the reward less the mean of the group, "+
 			"over its standard deviation.", c.Objective, c.Scale)
 		w.Unscaled = false
@@ -135,23 +136,23 @@ func (at *place) weighing() weighing {
 //
 // without the division when it is unscaled, and with the mean of the others for leave-one-out. What a training makes of
 // them for the whole batch is not in it.
-func (w weighing) advantages(rewards []float64) ([]float64, art.SkipReason) {
+func (w weighing) advantages(rewards []float64) ([]float64, credit.Reason) {
 	n := float64(len(rewards))
 	out := make([]float64, len(rewards))
 	var sum, squares, largest float64
 	for _, r := range rewards {
 		if !finite(r) {
-			return out, art.SkipBadReward
+			return out, credit.ReasonBadReward
 		}
 		sum, largest = sum+r, max(largest, math.Abs(r))
 	}
 	switch {
 	case len(rewards) == 0:
-		return nil, art.SkipEmptyGroup
+		return nil, credit.ReasonEmptyGroup
 	case len(rewards) == 1:
-		return out, art.SkipSingleton
+		return out, credit.ReasonSingleton
 	case slices.Max(rewards)-slices.Min(rewards) <= w.Tolerance*largest:
-		return out, art.SkipNoVariance
+		return out, credit.ReasonNoVariance
 	}
 	mean := sum / n
 	for _, r := range rewards {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -333,13 +334,15 @@ func skipped(r *run) [][2]string {
 
 // skipText says why something is skipped.
 func skipText(reason string) string {
-	text := map[art.SkipReason]string{
-		art.SkipEmptyGroup: "the group is empty", art.SkipSingleton: "one trajectory has nothing to compare it with",
-		art.SkipNoVariance: "all rewards are equal", art.SkipBadReward: "a reward is not a usable number",
-		art.SkipNoSamples: "the model has sampled nothing", art.SkipTooLong: "longer than the context",
-		art.SkipBadSample: "its sample is inconsistent", art.SkipZeroAdvantage: "its reward equals the baseline",
-		art.SkipTruncated: "all replies hit the limit of tokens", art.SkipNotBinary: "rewards are not 0 and 1",
-		art.SkipSmallGroup: "fewer trajectories than K", art.SkipNotFinite: "its loss or gradient is not a finite number",
-	}[art.SkipReason(reason)]
+	text := map[credit.Reason]string{
+		credit.ReasonEmptyGroup: "the group is empty",
+		credit.ReasonSingleton:  "one trajectory has nothing to compare it with",
+		credit.ReasonNoVariance: "all rewards are equal", credit.ReasonBadReward: "a reward is not a usable number",
+		credit.ReasonNoSamples: "the model has sampled nothing", credit.ReasonTooLong: "longer than the context",
+		credit.ReasonBadSample: "its sample is inconsistent", credit.ReasonZeroAdvantage: "its reward equals the baseline",
+		credit.ReasonTruncated: "all replies hit the limit of tokens", credit.ReasonNotBinary: "rewards are not 0 and 1",
+		credit.ReasonSmallGroup: "fewer trajectories than K",
+		credit.ReasonNotFinite:  "its loss or gradient is not a finite number",
+	}[credit.Reason(reason)]
 	return cmp.Or(text, reason)
 }

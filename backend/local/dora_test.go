@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -25,7 +26,7 @@ func doraStep(t *testing.T, m *art.Model) map[string]float64 {
 	groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, twoTurns(m),
 		&art.GatherOptions{GroupSize: 6})
 	require.NoError(t, err)
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 2e-3, KL: art.KL{Coef: 0.1}})
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 2e-3, KL: credit.KL{Coef: 0.1}})
 	require.NoError(t, err)
 	require.Positive(t, result.Metrics["data/tokens_trained"])
 	return result.Metrics

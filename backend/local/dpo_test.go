@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // preferencePairs are pairs that prefer one answer to another.
@@ -84,7 +85,7 @@ func TestTrainDPO_Skips(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, result.Skipped, 1)
 	skip := result.Skipped[0]
-	require.Equal(t, []any{1, 1, art.SkipTooLong}, []any{skip.Group, skip.Trajectory, skip.Reason})
+	require.Equal(t, []any{1, 1, credit.ReasonTooLong}, []any{skip.Group, skip.Trajectory, skip.Reason})
 	require.Equal(t, 4.0, result.Metrics["data/trajectories_trained"])
 	require.Equal(t, 1.0, result.Metrics["data/skipped_too_long"])
 	_, err = m.TrainDPO(t.Context(), pairs[1:2], nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // sapo is Soft Adaptive Policy Optimization (Gao et al. 2025, https://arxiv.org/abs/2511.20347): a sigmoid in place of
@@ -63,7 +64,7 @@ func ExampleOptions_losses() {
 		return t, nil
 	}, &art.GatherOptions{GroupSize: 8})
 	check(err)
-	result, err := model.Train(ctx, groups, &art.TrainConfig{Loss: "sapo", LearningRate: 1e-3, KL: art.KL{Coef: 0.01}})
+	result, err := model.Train(ctx, groups, &art.TrainConfig{Loss: "sapo", LearningRate: 1e-3, KL: credit.KL{Coef: 0.01}})
 	check(err)
 	fmt.Printf("step %d, on policy the gate is %.0f\n", result.Step, result.Metrics["loss/gate_mean"])
 	// Output: step 1, on policy the gate is 2

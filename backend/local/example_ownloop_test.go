@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // A loop of one's own: REINFORCE with a leave-one-out baseline, from the primitives of art.Trainer. The same loop runs
@@ -47,7 +48,7 @@ func Example_ownLoop() {
 			advantage := t.Reward - (sum-t.Reward)/(n-1) // above the mean of the others
 			data = append(data, datum(t.Samples()[0], float32(advantage/n)))
 		}
-		_, err = model.ForwardBackward(ctx, data, art.LossImportanceSampling, nil)
+		_, err = model.ForwardBackward(ctx, data, credit.ImportanceSampling, nil)
 		must(err)
 		adamw := art.DefaultAdamW()
 		adamw.LearningRate = 2e-3

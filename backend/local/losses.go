@@ -11,10 +11,10 @@ import (
 )
 
 // Losses lists the names of [Options].Losses.
-func (b *Backend) Losses() []art.Loss {
-	var names []art.Loss
+func (b *Backend) Losses() []credit.Loss {
+	var names []credit.Loss
 	for _, l := range b.opts.Losses {
-		names = append(names, art.Loss(l.Spec().Key))
+		names = append(names, credit.Loss(l.Spec().Key))
 	}
 	return names
 }
@@ -22,9 +22,9 @@ func (b *Backend) Losses() []art.Loss {
 // checkLosses lists the problems of losses that a program brings.
 func checkLosses(losses []grpo.Loss) error {
 	var errs []error
-	seen := art.BuiltinLosses()
+	seen := credit.Losses()
 	for _, l := range []grpo.Loss{grpo.SupervisedLoss{}, grpo.PreferenceLoss{}} { // their graphs are kept by these keys
-		seen = append(seen, art.Loss(l.Spec().Key))
+		seen = append(seen, credit.Loss(l.Spec().Key))
 	}
 	for i, l := range losses {
 		if l == nil {
@@ -35,7 +35,7 @@ func checkLosses(losses []grpo.Loss) error {
 			errs = append(errs, fmt.Errorf("loss %d: %w", i, err))
 			continue
 		}
-		name := art.Loss(l.Spec().Key)
+		name := credit.Loss(l.Spec().Key)
 		if _, ok := l.(grpo.BatchLoss); ok {
 			errs = append(errs, fmt.Errorf("loss %q is a grpo.BatchLoss, which Train does not support", name))
 		}
@@ -60,17 +60,16 @@ func checkLosses(losses []grpo.Loss) error {
 
 // lossOf returns the loss of a valid configuration with defaults filled in.
 func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
-	var loss grpo.Loss = policyLoss(cfg)
+	var loss grpo.Loss = grpo.PolicyLoss(cfg.Credit().Policy)
 	for _, l := range b.opts.Losses {
-		if art.Loss(l.Spec().Key) == cfg.Loss {
+		if credit.Loss(l.Spec().Key) == cfg.Loss {
 			loss = l
 		}
 	}
 	if c := cfg.Correction; c.Method != "" {
-		loss = grpo.Corrected{Loss: loss, Method: grpo.Correction(c.Method), Low: c.Low, High: c.High, Sequence: c.Sequence,
-			FromOld: cfg.PrecalculateLogprobs}
+		loss = grpo.Corrected{Loss: loss, Correction: c, FromOld: cfg.PrecalculateLogprobs}
 	}
-	penalty := grpo.Penalized{Loss: loss, Estimator: credit.Estimator(cfg.KL.Estimator), Entropy: cfg.EntropyBonus}
+	penalty := grpo.Penalized{Loss: loss, Estimator: cfg.KL.Estimator, Entropy: cfg.EntropyBonus}
 	if !cfg.KL.Advantage {
 		penalty.KL = cfg.KL.Coef
 	}
@@ -82,17 +81,9 @@ func (b *Backend) lossOf(cfg *art.TrainConfig) grpo.Loss {
 
 // CheckTrain refuses a reference that neither a penalty nor the loss uses.
 func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
-	if cfg.KL.Coef != 0 || cfg.KL == (art.KL{}) || b.lossOf(cfg).Spec().Reference {
+	if cfg.KL.Coef != 0 || cfg.KL == (credit.KL{}) || b.lossOf(cfg).Spec().Reference {
 		return nil
 	}
 	err := fmt.Errorf("%w: KL has options and no coefficient, and loss %q uses no reference", art.ErrInvalid, cfg.Loss)
 	return &art.Error{Op: "train", Err: err, Hint: "leave out KL, or set KL.Coef"}
-}
-
-// policyLoss translates a configuration with a built-in loss.
-func policyLoss(cfg *art.TrainConfig) grpo.PolicyLoss {
-	return grpo.PolicyLoss{
-		Kind: grpo.PolicyKind(cfg.Loss), Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh, Level: grpo.Level(cfg.Level),
-		DualClip: cfg.DualClip, MaskRatio: cfg.MaskRatio, Tau: cfg.KimiTau, Beta: cfg.DROBeta,
-	}
 }

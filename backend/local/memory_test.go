@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/trainer"
@@ -287,11 +288,11 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "tokens takes about")
 	_, err = m.TrainSFT(t.Context(), groups[0].Trajectories, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.Zero(t, m.Step())
 	b.memory.free = func() (int64, bool) { return 0, false }
-	_, err = m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 }
 

@@ -62,7 +62,7 @@ var dataMetrics = []art.MetricInfo{
 	{Name: "data/trajectories", Formula: "trajectories given", Sum: true},
 	{Name: "data/trajectories_trained", Formula: "trajectories trained on", Sum: true},
 	{Name: "data/skipped_<key>",
-		Formula: "groups or trajectories that were not trained on, by art.SkipReason; absent for none"},
+		Formula: "groups or trajectories that were not trained on, by credit.Reason; absent for none"},
 	{Name: "data/tokens_sampled", Formula: "tokens that the model sampled for what was given", Unit: "tokens", Sum: true},
 	{Name: "data/tokens_trained", Formula: "tokens in the loss, sampled ones or targets, in one epoch", Unit: "tokens",
 		Sum: true},

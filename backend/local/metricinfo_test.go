@@ -16,6 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/hosted"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
@@ -124,8 +125,8 @@ func TestMetrics_Complete(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = m.Train(t.Context(), append(groups, flat), &art.TrainConfig{
-		LearningRate: 1e-3, Correction: art.Correction{Method: art.CorrectTruncate}, KL: art.KL{Coef: 0.1},
-		EntropyBonus: 0.1, MaskTruncated: true, Overlong: art.Overlong{Longest: 100},
+		LearningRate: 1e-3, Correction: credit.Correction{Method: credit.CorrectTruncate}, KL: credit.KL{Coef: 0.1},
+		EntropyBonus: 0.1, MaskTruncated: true, Overlong: credit.Overlong{Longest: 100},
 	})
 	require.NoError(t, err)
 	lesson := art.NewTrajectory(art.User("1+1="), art.Assistant("2"))

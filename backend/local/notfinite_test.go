@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -32,7 +33,7 @@ func openLogged(t *testing.T) (*Backend, *bytes.Buffer) {
 // named lists what was skipped because it is not finite: pairs of group and trajectory.
 func named(skips []art.Skip) (list [][2]int) {
 	for _, s := range skips {
-		if s.Reason == art.SkipNotFinite {
+		if s.Reason == credit.ReasonNotFinite {
 			list = append(list, [2]int{s.Group, s.Trajectory})
 		}
 	}
@@ -63,7 +64,7 @@ func requireSkipped(t *testing.T, b *Backend, m *art.Model, log *bytes.Buffer, r
 
 // overflowing trains on rewards as they are, so that large ones overflow.
 func overflowing() *art.TrainConfig {
-	return &art.TrainConfig{LearningRate: 1e-3, Scale: art.ScaleNone, NormalizeAdvantages: new(false)}
+	return &art.TrainConfig{LearningRate: 1e-3, Scale: credit.ScaleNone, NormalizeAdvantages: new(false)}
 }
 
 // TestTrain_NotFinite: the one update of a step is skipped when the gradients of a group overflow. Its trajectories are
@@ -162,7 +163,7 @@ func TestTrain_ReferenceNotFinite(t *testing.T) {
 	require.NoError(t, b.publish(m, e, &sane, runs.Update{}, nil))
 	for _, advantage := range []bool{false, true} {
 		result, err := m.Train(t.Context(), groups, &art.TrainConfig{
-			LearningRate: 1e-3, KL: art.KL{Coef: 0.1, Step: new(1), Advantage: advantage},
+			LearningRate: 1e-3, KL: credit.KL{Coef: 0.1, Step: new(1), Advantage: advantage},
 		})
 		require.NoError(t, err)
 		require.Len(t, named(result.Skipped), int(result.Metrics["data/trajectories_trained"]))
@@ -174,7 +175,7 @@ func TestTrain_ReferenceNotFinite(t *testing.T) {
 			Weight: 1,
 		}
 	}
-	kl := art.KL{Coef: 0.1, Estimator: art.KLK1}
+	kl := credit.KL{Coef: 0.1, Estimator: credit.K1}
 	with := []grpo.Sequence{sequence(-2), sequence(float32(math.NaN())), sequence(-3)}
 	without := []grpo.Sequence{sequence(-2), sequence(-3)}
 	mean, err := shapeByKL(with, kl)
@@ -192,7 +193,7 @@ func TestPipeline_NotFinite(t *testing.T) {
 	b, log := openLogged(t)
 	var events []art.Skip
 	m := art.NewModel("m", &art.ModelOptions{Events: &art.Events{Skip: func(e art.SkipEvent) {
-		if e.Reason == art.SkipNotFinite {
+		if e.Reason == credit.ReasonNotFinite {
 			events = append(events, e.Skip)
 		}
 	}}})

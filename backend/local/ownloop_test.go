@@ -63,9 +63,9 @@ func TestOwnLoop_IsTrain(t *testing.T) {
 		cfg    art.TrainConfig
 		config art.LossConfig
 	}{
-		{art.TrainConfig{Loss: art.LossCISPO}, art.LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 5}},
-		{art.TrainConfig{Loss: art.LossPPO}, nil},
-		{art.TrainConfig{Loss: art.LossDRO}, nil},
+		{art.TrainConfig{Loss: credit.CISPO}, art.LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 5}},
+		{art.TrainConfig{Loss: credit.PPO}, nil},
+		{art.TrainConfig{Loss: credit.DRO}, nil},
 	} {
 		t.Run(string(c.cfg.Loss), func(t *testing.T) {
 			b := open(t, t.TempDir())
@@ -82,7 +82,7 @@ func TestOwnLoop_IsTrain(t *testing.T) {
 				require.Zero(t, result.Metrics["train/logprob_gap_max"])
 
 				batch := trainset.FromGroups(groups, cfg, step, 128, 1<<20)
-				sequences, err := credit.Normalize(batch.Sequences, trainset.NormalizeConfig(cfg))
+				sequences, err := credit.Normalize(batch.Sequences, cfg.Credit().Normalize)
 				require.NoError(t, err)
 				pass, err := own.ForwardBackward(t.Context(), dataOf(sequences), cfg.Loss, c.config)
 				require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestForwardBackward_NamesWhatIsNotFinite(t *testing.T) {
 		{Input: []int32{1, 2}, Targets: []int32{2, 3}},
 		{Input: []int32{4, 5}, Targets: []int32{5, 6}, Weights: []float32{math.MaxFloat32, math.MaxFloat32}},
 	}
-	result, err := m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	result, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, result.NotFinite)
 	step, err := m.OptimStep(t.Context(), art.DefaultAdamW())
@@ -126,11 +126,11 @@ func TestFork_SavedWeights(t *testing.T) {
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
-	_, err := m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+	_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
 	require.NoError(t, err)
-	want, err := m.Forward(t.Context(), data, art.LossCrossEntropy, nil)
+	want, err := m.Forward(t.Context(), data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	for name, updates := range map[string]int{"whole": 2, "bare": 1} {
 		path, err := m.SaveWeights(t.Context(), name, name == "whole")
@@ -138,7 +138,7 @@ func TestFork_SavedWeights(t *testing.T) {
 		require.Equal(t, "default/m@weights/"+name, path)
 		fork := art.NewModel("of-"+name, &art.ModelOptions{Fork: path})
 		require.NoError(t, fork.Register(t.Context(), b))
-		got, err := fork.Forward(t.Context(), data, art.LossCrossEntropy, nil)
+		got, err := fork.Forward(t.Context(), data, credit.CrossEntropy, nil)
 		require.NoError(t, err)
 		require.Equal(t, want.Logprobs, got.Logprobs)
 		result, err := fork.OptimStep(t.Context(), art.DefaultAdamW())
@@ -161,7 +161,7 @@ func TestSaveWeights_OfStep(t *testing.T) {
 	e.training.Unlock()
 	update := func() {
 		data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
-		_, err := m.ForwardBackward(t.Context(), data, art.LossCrossEntropy, nil)
+		_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
 		require.NoError(t, err)
 		_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
 		require.NoError(t, err)
@@ -214,11 +214,11 @@ func TestForwardBackward_OneMask(t *testing.T) {
 	for i := range n {
 		input[i], targets[i] = int32(rng.IntN(200)), int32(rng.IntN(200))
 	}
-	scored, err := m.Forward(t.Context(), []art.Datum{{Input: input, Targets: targets}}, art.LossCrossEntropy, nil)
+	scored, err := m.Forward(t.Context(), []art.Datum{{Input: input, Targets: targets}}, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	junk := func() float32 { return float32(rng.NormFloat64()*5 - 20) }
-	for _, loss := range []art.Loss{
-		art.LossImportanceSampling, art.LossPPO, art.LossCISPO, art.LossDRO, art.LossCrossEntropy,
+	for _, loss := range []credit.Loss{
+		credit.ImportanceSampling, credit.PPO, credit.CISPO, credit.DRO, credit.CrossEntropy,
 	} {
 		type measured struct {
 			loss, norm float64
@@ -226,22 +226,22 @@ func TestForwardBackward_OneMask(t *testing.T) {
 		}
 		var want *measured
 		for _, mark := range []string{"target", "weight", "weight", "advantage"} {
-			if mark == "advantage" && (loss == art.LossDRO || loss == art.LossCrossEntropy) {
+			if mark == "advantage" && (loss == credit.DRO || loss == credit.CrossEntropy) {
 				continue
 			}
 			d := art.Datum{Input: input, Targets: slices.Clone(targets), Weights: make([]float32, n)}
-			if loss != art.LossCrossEntropy {
+			if loss != credit.CrossEntropy {
 				d.Logprobs, d.Advantages = make([]float32, n), make([]float32, n)
 			}
 			for i := range n {
 				d.Weights[i] = 0.5
-				if loss != art.LossCrossEntropy {
+				if loss != credit.CrossEntropy {
 					d.Logprobs[i], d.Advantages[i] = scored.Logprobs[0][i], float32(i%3)-1.5
 				}
 				if i >= prompt {
 					continue
 				}
-				if loss != art.LossCrossEntropy {
+				if loss != credit.CrossEntropy {
 					d.Logprobs[i], d.Advantages[i] = junk(), junk()
 				}
 				switch mark {

@@ -6,19 +6,20 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/trainer"
 )
 
 // Forward computes a loss under the training state.
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	return b.pass(ctx, m, tokenCall{"forward", data, loss, config}, (*trainer.Session).Forward)
 }
 
 // ForwardBackward computes a loss, and adds its gradient to the training state.
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	return b.pass(ctx, m, tokenCall{"forward backward", data, loss, config}, (*trainer.Session).ForwardBackward)
 }
@@ -27,7 +28,7 @@ func (b *Backend) ForwardBackward(
 type tokenCall struct {
 	op     string
 	data   []art.Datum
-	loss   art.Loss
+	loss   credit.Loss
 	config art.LossConfig
 }
 
@@ -130,7 +131,7 @@ func datumError(op string, i int, what string) error {
 
 // sequenceOf makes a sequence of a datum with the k-th target of each position. Token i+1 is what position i predicts.
 // Of a target that is not in the loss only the logprob is computed: it has weight 0.
-func sequenceOf(d *art.Datum, k int, loss art.Loss) grpo.Sequence {
+func sequenceOf(d *art.Datum, k int, loss credit.Loss) grpo.Sequence {
 	n, each := len(d.Input)+1, max(1, d.K)
 	s := grpo.Sequence{
 		IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n), Targets: make([]int32, n), Weight: 1,
@@ -188,22 +189,22 @@ func sameTargets(d *art.Datum, s *grpo.Sequence, k int) bool {
 }
 
 // tokenLoss returns a loss of [art.TokenLosses] with a complete configuration, or one of [Options].Losses.
-func (b *Backend) tokenLoss(name art.Loss, config art.LossConfig) grpo.Loss {
+func (b *Backend) tokenLoss(name credit.Loss, config art.LossConfig) grpo.Loss {
 	low, high := 1-config["clip_low_threshold"], config["clip_high_threshold"]-1
 	switch name {
-	case art.LossCrossEntropy:
+	case credit.CrossEntropy:
 		return grpo.SupervisedLoss{}
-	case art.LossImportanceSampling:
-		return grpo.PolicyLoss{Kind: grpo.ImportanceSampling}
-	case art.LossPPO:
-		return grpo.PolicyLoss{Kind: grpo.PPO, Epsilon: &low, EpsilonHigh: &high}
-	case art.LossCISPO:
-		return grpo.PolicyLoss{Kind: grpo.CISPO, Epsilon: &low, EpsilonHigh: &high}
-	case art.LossDRO:
+	case credit.ImportanceSampling:
+		return grpo.PolicyLoss{Loss: credit.ImportanceSampling}
+	case credit.PPO:
+		return grpo.PolicyLoss{Loss: credit.PPO, Epsilon: &low, EpsilonHigh: &high}
+	case credit.CISPO:
+		return grpo.PolicyLoss{Loss: credit.CISPO, Epsilon: &low, EpsilonHigh: &high}
+	case credit.DRO:
 		if config["beta"] == 0 {
-			return grpo.PolicyLoss{Kind: grpo.Reinforce}
+			return grpo.PolicyLoss{Loss: credit.Reinforce}
 		}
-		return grpo.PolicyLoss{Kind: grpo.DRO, Beta: config["beta"]}
+		return grpo.PolicyLoss{Loss: credit.DRO, DROBeta: config["beta"]}
 	}
 	return b.lossOf(&art.TrainConfig{Loss: name})
 }

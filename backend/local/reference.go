@@ -40,7 +40,7 @@ func (u *policyUpdate) addLogprobs(
 
 // shapeByKL shapes the advantages of sequences in place, see [credit.ShapeByKL]. It leaves out those with logprobs that
 // are not finite, whose update the trainer skips.
-func shapeByKL(seqs []grpo.Sequence, kl art.KL) (mean float64, err error) {
+func shapeByKL(seqs []grpo.Sequence, kl credit.KL) (mean float64, err error) {
 	var whole []grpo.Sequence
 	var from []int
 	for i := range seqs {

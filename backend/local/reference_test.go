@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestTrain_Reference: the divergence from the base model is 0 while the model is the base, and grows with training;
@@ -17,7 +18,7 @@ func TestTrain_Reference(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	kl := func(cfg art.KL) float64 {
+	kl := func(cfg credit.KL) float64 {
 		groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
 		require.NoError(t, err)
 		cfg.Coef = 0.1
@@ -26,15 +27,15 @@ func TestTrain_Reference(t *testing.T) {
 		return result.Metrics["loss/kl_ref"]
 	}
 	step := func(k int) *int { return &k }
-	require.InDelta(t, 0, kl(art.KL{}), 1e-9, "step 0 is the base model")
-	require.Greater(t, kl(art.KL{Advantage: true, Estimator: art.KLK2}), 1e-6, "step 1 is not")
-	require.InDelta(t, 0, kl(art.KL{Step: step(2)}), 1e-9, "step 2 is step 2")
-	require.Greater(t, kl(art.KL{Lag: 1}), 1e-6, "step 2 is not step 3")
+	require.InDelta(t, 0, kl(credit.KL{}), 1e-9, "step 0 is the base model")
+	require.Greater(t, kl(credit.KL{Advantage: true, Estimator: credit.K2}), 1e-6, "step 1 is not")
+	require.InDelta(t, 0, kl(credit.KL{Step: step(2)}), 1e-9, "step 2 is step 2")
+	require.Greater(t, kl(credit.KL{Lag: 1}), 1e-6, "step 2 is not step 3")
 	require.Equal(t, 4, m.Step())
 
 	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 4})
 	require.NoError(t, err)
-	_, err = m.Train(t.Context(), groups, &art.TrainConfig{KL: art.KL{Coef: 1, Step: step(9)}})
+	_, err = m.Train(t.Context(), groups, &art.TrainConfig{KL: credit.KL{Coef: 1, Step: step(9)}})
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "step 9, which has no checkpoint")
 	require.Equal(t, 4, m.Step(), "a refused training makes no step")
@@ -68,29 +69,29 @@ func TestTrain_ReferenceOfLoss(t *testing.T) {
 	require.NoError(t, m.Register(t.Context(), b))
 	groups, err := art.GatherGroups(t.Context(), []string{"7+5="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})
 	require.NoError(t, err)
-	train := func(loss art.Loss, kl art.KL) (map[string]float64, error) {
+	train := func(loss credit.Loss, kl credit.KL) (map[string]float64, error) {
 		result, err := m.Train(t.Context(), groups, &art.TrainConfig{Loss: loss, LearningRate: 3e-3, MaxGradNorm: 1, KL: kl})
 		if err != nil {
 			return nil, err
 		}
 		return result.Metrics, nil
 	}
-	gap := func(kl art.KL) float64 {
+	gap := func(kl credit.KL) float64 {
 		metrics, err := train("compared", kl)
 		require.NoError(t, err)
 		require.Contains(t, metrics, "loss/gap")
 		require.NotContains(t, metrics, "loss/kl_ref", "there is no penalty")
 		return metrics["loss/gap"]
 	}
-	require.InDelta(t, 0, gap(art.KL{}), 1e-5, "step 0 is the base model")
-	require.Greater(t, gap(art.KL{}), 1e-4, "step 1 is not")
-	require.InDelta(t, 0, gap(art.KL{Step: new(2)}), 1e-5, "step 2 is step 2")
-	require.Greater(t, gap(art.KL{Lag: 1}), 1e-4, "step 3 is not step 2")
-	metrics, err := train("compared", art.KL{Coef: 0.1})
+	require.InDelta(t, 0, gap(credit.KL{}), 1e-5, "step 0 is the base model")
+	require.Greater(t, gap(credit.KL{}), 1e-4, "step 1 is not")
+	require.InDelta(t, 0, gap(credit.KL{Step: new(2)}), 1e-5, "step 2 is step 2")
+	require.Greater(t, gap(credit.KL{Lag: 1}), 1e-4, "step 3 is not step 2")
+	metrics, err := train("compared", credit.KL{Coef: 0.1})
 	require.NoError(t, err)
 	require.Greater(t, metrics["loss/kl_ref"], 0.0, "a penalty beside it")
 
-	_, err = train("plain", art.KL{Lag: 1})
+	_, err = train("plain", credit.KL{Lag: 1})
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, `loss "plain" uses no reference`)
 	require.Equal(t, 5, m.Step(), "a refused training makes no step")
@@ -110,7 +111,7 @@ func TestTrain_PrecalculatedLogprobs(t *testing.T) {
 	stale, err := m.Train(t.Context(), groups, cfg)
 	require.NoError(t, err)
 	require.Greater(t, stale.Metrics["loss/log_ratio_max"], 1e-3)
-	cfg.Correction = art.Correction{Method: art.CorrectMask, Low: 0.999, High: 1.001} // has them precalculated
+	cfg.Correction = credit.Correction{Method: credit.CorrectMask, Low: 0.999, High: 1.001} // has them precalculated
 	fresh, err := m.Train(t.Context(), groups, cfg)
 	require.NoError(t, err)
 	require.InDelta(t, 0, fresh.Metrics["loss/log_ratio_max"], 1e-5)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -24,8 +25,8 @@ func TestReplay(t *testing.T) {
 	}
 	configs := []*art.TrainConfig{
 		{LearningRate: 1e-3},
-		{LearningRate: 1e-3, Epochs: 2, MiniBatches: 2, Loss: art.LossPPO, Scale: art.ScaleNone},
-		{LearningRate: 5e-4, KL: art.KL{Coef: 0.1, Lag: 1}, PrecalculateLogprobs: true},
+		{LearningRate: 1e-3, Epochs: 2, MiniBatches: 2, Loss: credit.PPO, Scale: credit.ScaleNone},
+		{LearningRate: 5e-4, KL: credit.KL{Coef: 0.1, Lag: 1}, PrecalculateLogprobs: true},
 	}
 	for _, cfg := range configs {
 		groups := gather()

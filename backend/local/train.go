@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
@@ -79,7 +80,7 @@ func (b *Backend) Train(
 }
 
 // CheckGroup says why [Backend.Train] would skip a group as a whole.
-func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) credit.Reason {
 	return trainset.CheckGroup(g, cfg)
 }
 

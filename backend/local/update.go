@@ -81,7 +81,7 @@ type policyUpdate struct {
 func (u *policyUpdate) run(
 	ctx context.Context, e *entry, t *trainer.Trainer, metrics map[string]float64,
 ) (*trainer.State, *trainer.Report, error) {
-	sequences, err := credit.Normalize(u.batch.Sequences, trainset.NormalizeConfig(u.cfg))
+	sequences, err := credit.Normalize(u.batch.Sequences, u.cfg.Credit().Normalize)
 	if err != nil {
 		return nil, nil, &art.Error{Op: "train", Err: err}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestService_BadResults: results that cannot be used are errors that say why, and nothing goes on from them: the next
@@ -45,7 +46,7 @@ func TestService_BadResults(t *testing.T) {
 				BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
 			})
 			armed.Store(true)
-			_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+			_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
 			if !errors.Is(err, client.ErrService) || !strings.Contains(err.Error(), test.text) ||
 				strings.Contains(err.Error(), "tml-secret") {
 				t.Errorf("got %v, want %q", err, test.text)
@@ -63,7 +64,7 @@ func TestService_BadResults(t *testing.T) {
 func TestService_Refused(t *testing.T) {
 	const failed = `{"error":"worker died","category":"server"}`
 	forward := func(m *art.Model) error {
-		_, err := m.Forward(t.Context(), data(false), art.LossCrossEntropy, nil)
+		_, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
 		return err
 	}
 	load := func(m *art.Model) error { return m.LoadWeights(t.Context(), "tinker://none/weights/none", true) }
@@ -106,7 +107,7 @@ func TestService_Refused(t *testing.T) {
 				t.Fatal("no error")
 			}
 			began := time.Now()
-			_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+			_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
 			if err == nil {
 				_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // BenchmarkForward sends 8 MB of data through the protocol, on loopback, to a model that computes nothing: what is
@@ -34,7 +35,7 @@ func BenchmarkForward(b *testing.B) {
 				BaseURL: serve(b, nil), Key: "tml-secret", Tokenizer: words(b), Dir: b.TempDir(), JSON: json,
 			})
 			for b.Loop() {
-				if _, err := m.Forward(b.Context(), list, art.LossCISPO, nil); err != nil {
+				if _, err := m.Forward(b.Context(), list, credit.CISPO, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TestConvert_NoTarget: positions without a target have none on the wire to a server of ours, so that it computes
@@ -15,7 +16,7 @@ func TestConvert_NoTarget(t *testing.T) {
 		Input: []int32{7, 8, 9}, Targets: []int32{art.NoTarget, 9, 3}, Logprobs: []float32{0, -1, -2},
 		Advantages: []float32{5, 1, -1},
 	}
-	for _, loss := range []art.Loss{art.LossCrossEntropy, art.LossCISPO} {
+	for _, loss := range []credit.Loss{credit.CrossEntropy, credit.CISPO} {
 		for _, extended := range []bool{false, true} {
 			got, err := client.Convert(d, loss, extended)
 			if err != nil {
@@ -29,7 +30,7 @@ func TestConvert_NoTarget(t *testing.T) {
 				t.Errorf("%s, extended %v: targets %v, want %v", loss, extended, targets, want)
 			}
 			weighs := "advantages"
-			if loss == art.LossCrossEntropy {
+			if loss == credit.CrossEntropy {
 				weighs = "weights"
 			}
 			if list := got.Inputs[weighs].Floats; list[0] != 0 || list[1] == 0 {

@@ -2,17 +2,9 @@ package tinker
 
 import (
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
-
-// Bounds are the bounds of the ratio that are sent.
-func Bounds(cfg *art.TrainConfig) (low, high float64) {
-	loss, err := new(Backend).policyLoss(cfg)
-	if err != nil {
-		panic(err)
-	}
-	return loss.lo, loss.hi
-}
 
 // StatusError is the error of an answer.
 func StatusError(status int, detail string) error {
@@ -20,6 +12,6 @@ func StatusError(status int, detail string) error {
 }
 
 // Convert is a datum on the wire, for a service with the extensions of ours or without them.
-func Convert(d *art.Datum, loss art.Loss, extended bool) (tinkerwire.Datum, error) {
+func Convert(d *art.Datum, loss credit.Loss, extended bool) (tinkerwire.Datum, error) {
 	return convert(d, loss, &limits{PolicyWeights: extended, NoTarget: extended})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // openLocal opens the default backend.
@@ -42,7 +43,7 @@ func learn(t *testing.T, m *art.Model) (out []any) {
 		out = append(out, r.Message.Content, r.Message.Sample.IDs, r.Message.Sample.Logprobs)
 		return r.Message.Sample
 	}
-	for i, loss := range []art.Loss{art.LossImportanceSampling, art.LossCISPO} {
+	for i, loss := range []credit.Loss{credit.ImportanceSampling, credit.CISPO} {
 		var data []art.Datum
 		for seed := range uint64(2) {
 			data = append(data, datum(chat(seed), float32(seed)-0.5))
@@ -184,8 +185,8 @@ func TestLocal_TrainIsTrain(t *testing.T) {
 		}
 	}
 	for _, cfg := range []art.TrainConfig{
-		{}, {Loss: art.LossPPO, Epochs: 2, MiniBatches: 2}, {Loss: art.LossDAPO, PrecalculateLogprobs: true},
-		{Loss: art.LossDRO}, {KL: art.KL{Coef: 0.1, Advantage: true}},
+		{}, {Loss: credit.PPO, Epochs: 2, MiniBatches: 2}, {Loss: credit.DAPO, PrecalculateLogprobs: true},
+		{Loss: credit.DRO}, {KL: credit.KL{Coef: 0.1, Advantage: true}},
 	} {
 		cfg.LearningRate = 1e-3
 		both(string(cfg.Loss), 1e-5, func(m *art.Model) (*art.TrainResult, error) {
@@ -215,7 +216,7 @@ func TestLocal_TrainSameBits(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	own, remote := localModel(t, here), remoteModel(t, there)
 	groups := []*art.TrajectoryGroup{play(t, own, 0), play(t, own, 10)}
-	for step, loss := range []art.Loss{art.LossCISPO, art.LossPPO, art.LossDRO} {
+	for step, loss := range []credit.Loss{credit.CISPO, credit.PPO, credit.DRO} {
 		for _, m := range []*art.Model{own, remote} {
 			if _, err := m.Train(t.Context(), groups, &art.TrainConfig{Loss: loss, LearningRate: 1e-3}); err != nil {
 				t.Fatal(err)

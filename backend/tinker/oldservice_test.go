@@ -12,6 +12,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -79,7 +80,7 @@ func TestService_NaN(t *testing.T) {
 		return err
 	}
 	train := func(m *art.Model) error {
-		_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+		_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -151,7 +152,7 @@ func TestRegister_OtherBase(t *testing.T) {
 // only newer ones have are not needed.
 func TestService_Older(t *testing.T) {
 	train := func(m *art.Model) error {
-		_, err := m.ForwardBackward(t.Context(), data(false), art.LossCrossEntropy, nil)
+		_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
 		if err == nil {
 			_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
 		}

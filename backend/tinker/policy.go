@@ -17,25 +17,27 @@ import (
 
 // tokenLoss is a loss of the protocol, and the bounds of its ratio.
 type tokenLoss struct {
-	name   art.Loss
+	name   credit.Loss
 	lo, hi float64
 }
 
-var unbounded = math.Inf(1)
-
-// policyLosses are the losses of [art.TrainConfig] that a service has, with the bounds that are their defaults.
-var policyLosses = map[art.Loss]tokenLoss{
-	art.LossCISPO:              {art.LossCISPO, 0, 5},
-	art.LossPPO:                {art.LossPPO, 0.8, 1.2},
-	art.LossGRPO:               {art.LossPPO, 0.8, 1.2},
-	art.LossDrGRPO:             {art.LossPPO, 0.8, 1.2},
-	art.LossDAPO:               {art.LossPPO, 0.8, 1.28},
-	art.LossImportanceSampling: {art.LossImportanceSampling, 0, unbounded},
-	art.LossDRO:                {art.LossDRO, 0, unbounded},
+// tokenLossOf returns the loss of the protocol for one of [art.TrainConfig]; it has no name where there is none. Those
+// with the form of PPO differ in their bounds only.
+func tokenLossOf(p credit.Policy) tokenLoss {
+	lo, hi := p.Bounds()
+	switch {
+	case p.Loss == credit.GSPO || p.Loss == credit.Reinforce || p.Loss == credit.CrossEntropy:
+		return tokenLoss{}
+	case p.Surrogate():
+		return tokenLoss{credit.PPO, lo, hi}
+	case slices.Contains(credit.Losses(), p.Loss):
+		return tokenLoss{p.Loss, lo, hi}
+	}
+	return tokenLoss{}
 }
 
 // CheckGroup says why [Backend.Train] would skip a group as a whole.
-func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
+func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) credit.Reason {
 	return trainset.CheckGroup(g, cfg)
 }
 
@@ -94,20 +96,20 @@ func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
 
 // policyLoss translates the loss of a configuration, or says what a service cannot compute.
 func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
-	loss, known := policyLosses[cfg.Loss]
+	loss := tokenLossOf(cfg.Credit().Policy)
 	var problems []error
 	for _, c := range []struct {
 		fits bool
 		what string
 	}{
-		{known, fmt.Sprintf("the loss %q", cfg.Loss)},
-		{cfg.Level == "" || cfg.Level == art.LevelToken, "Level"},
+		{loss.name != "", fmt.Sprintf("the loss %q", cfg.Loss)},
+		{cfg.Level == "" || cfg.Level == credit.LevelToken, "Level"},
 		{cfg.DualClip == 0, "DualClip"}, {!cfg.MaskRatio, "MaskRatio"}, {cfg.KimiTau == 0, "KimiTau"},
 		{cfg.Correction.Method == "", "Correction"}, {cfg.EntropyBonus == 0, "EntropyBonus"},
 		{cfg.MicroBatch == 0, "MicroBatch"},
 		{cfg.KL.Coef == 0 || cfg.KL.Advantage && cfg.KL.Step == nil && cfg.KL.Lag == 0,
 			"KL, unless it has Advantage and the base model as its reference"},
-		{loss.name != art.LossDRO || b.limits.PolicyWeights, "dro on a service without token weights"},
+		{loss.name != credit.DRO || b.limits.PolicyWeights, "dro on a service without token weights"},
 	} {
 		if !c.fits {
 			problems = append(problems, errors.New(c.what))
@@ -118,15 +120,6 @@ func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
 			Op: "train", Err: fmt.Errorf("%w: a Tinker service does not have %w", art.ErrUnsupported, errors.Join(problems...)),
 			Hint: "leave it out of TrainConfig, or train in process",
 		}
-	}
-	if cfg.Epsilon != nil {
-		loss.lo = 1 - *cfg.Epsilon
-		if cfg.Loss != art.LossCISPO && cfg.Loss != art.LossDAPO {
-			loss.hi = 1 + *cfg.Epsilon
-		}
-	}
-	if cfg.EpsilonHigh != nil {
-		loss.hi = 1 + *cfg.EpsilonHigh
 	}
 	return loss, nil
 }
@@ -141,7 +134,7 @@ func policyLearning(cfg *art.TrainConfig, loss tokenLoss) *learning {
 		measure: &measures{value: "loss/policy", nll: "loss/entropy", policy: true, lo: loss.lo, hi: loss.hi},
 	}
 	switch {
-	case loss.name == art.LossDRO:
+	case loss.name == credit.DRO:
 		l.config["beta"] = cfg.DROBeta
 	case !math.IsInf(loss.hi, 1):
 		l.config["clip_low_threshold"], l.config["clip_high_threshold"] = loss.lo, loss.hi
@@ -153,7 +146,7 @@ func policyLearning(cfg *art.TrainConfig, loss tokenLoss) *learning {
 func (b *Backend) normalize(
 	ctx context.Context, e *entry, set *trainset.Set, cfg *art.TrainConfig, l *learning, metrics map[string]float64,
 ) error {
-	sequences, err := credit.Normalize(set.Sequences, trainset.NormalizeConfig(cfg))
+	sequences, err := credit.Normalize(set.Sequences, cfg.Credit().Normalize)
 	if err != nil {
 		return &art.Error{Op: l.op, Err: err}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // skyrl opens a backend on the server in $ART_SKYRL_URL, and registers a model. The run directory is in dir.
@@ -58,7 +59,7 @@ func scored(t *testing.T, m *art.Model, s *art.Sample) []float32 {
 	d := datum(s, 0)
 	d.Advantages, d.Logprobs = nil, nil
 	d.Weights = slices.Repeat([]float32{1}, len(d.Input))
-	r, err := m.Forward(t.Context(), []art.Datum{d}, art.LossCrossEntropy, nil)
+	r, err := m.Forward(t.Context(), []art.Datum{d}, credit.CrossEntropy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func checkGap(t *testing.T, m *art.Model, s *art.Sample) {
 }
 
 // update makes an optimizer step.
-func update(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig) *art.ForwardResult {
+func update(t *testing.T, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig) *art.ForwardResult {
 	t.Helper()
 	r, err := m.ForwardBackward(t.Context(), data, loss, config)
 	if err != nil {
@@ -114,7 +115,7 @@ func update(t *testing.T, m *art.Model, data []art.Datum, loss art.Loss, config 
 }
 
 // policyValue is the loss of a datum before any update: its formula at the logprobs that training computes.
-func policyValue(loss art.Loss, d *art.Datum, logprobs []float32, low, high float64) (sum float64) {
+func policyValue(loss credit.Loss, d *art.Datum, logprobs []float32, low, high float64) (sum float64) {
 	for i, a := range d.Advantages {
 		if d.Targets[i] == art.NoTarget {
 			continue
@@ -123,11 +124,11 @@ func policyValue(loss art.Loss, d *art.Datum, logprobs []float32, low, high floa
 		ratio := math.Exp(p - float64(d.Logprobs[i]))
 		clipped := min(max(ratio, low), high)
 		switch loss {
-		case art.LossImportanceSampling:
+		case credit.ImportanceSampling:
 			sum -= ratio * advantage
-		case art.LossPPO:
+		case credit.PPO:
 			sum -= min(ratio*advantage, clipped*advantage)
-		case art.LossCISPO:
+		case credit.CISPO:
 			sum -= clipped * p * advantage
 		}
 	}
@@ -150,7 +151,7 @@ func TestSkyRL_Learn(t *testing.T) {
 	one.Weights = slices.Repeat([]float32{1}, len(one.Input))
 	var losses []float64
 	for range 5 {
-		losses = append(losses, update(t, m, []art.Datum{one}, art.LossCrossEntropy, nil).Loss)
+		losses = append(losses, update(t, m, []art.Datum{one}, credit.CrossEntropy, nil).Loss)
 	}
 	t.Log("losses of supervised training:", losses)
 	if !slices.IsSortedFunc(losses, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
@@ -165,13 +166,13 @@ func TestSkyRL_Learn(t *testing.T) {
 		data[0].Logprobs[i] -= float32(i%3) * 0.4 // some ratios are clipped
 	}
 	for _, test := range []struct {
-		loss      art.Loss
+		loss      credit.Loss
 		low, high float64
 	}{
-		{art.LossImportanceSampling, 0, math.Inf(1)}, {art.LossPPO, 0.8, 1.2}, {art.LossCISPO, 0, 1.5},
+		{credit.ImportanceSampling, 0, math.Inf(1)}, {credit.PPO, 0.8, 1.2}, {credit.CISPO, 0, 1.5},
 	} {
 		var config art.LossConfig
-		if test.loss != art.LossImportanceSampling {
+		if test.loss != credit.ImportanceSampling {
 			config = art.LossConfig{"clip_low_threshold": test.low, "clip_high_threshold": test.high}
 		}
 		r := update(t, m, data, test.loss, config)
@@ -201,7 +202,7 @@ func checkResume(t *testing.T, dir string, b *client.Backend, m *art.Model, d ar
 	t.Helper()
 	s := answer(t, m, 9)
 	before := scored(t, m, s)
-	update(t, m, []art.Datum{d}, art.LossCrossEntropy, nil)
+	update(t, m, []art.Datum{d}, credit.CrossEntropy, nil)
 	want := scored(t, m, s)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -216,7 +217,7 @@ func checkResume(t *testing.T, dir string, b *client.Backend, m *art.Model, d ar
 		t.Errorf("the resumed step samples %v, want %v", resampled.IDs, s.IDs)
 	}
 	checkHome(t, b, m, s)
-	update(t, m, []art.Datum{d}, art.LossCrossEntropy, nil)
+	update(t, m, []art.Datum{d}, credit.CrossEntropy, nil)
 	within(t, "an update after the resume", scored(t, m, s), want, 1e-5)
 }
 
@@ -251,7 +252,7 @@ func checkHome(t *testing.T, b *client.Backend, m *art.Model, s *art.Sample) {
 // TestSkyRL_Train: the training calls make steps there.
 func TestSkyRL_Train(t *testing.T) {
 	_, m := skyrl(t, t.TempDir(), skyrlOptions())
-	for _, loss := range []art.Loss{art.LossCISPO, art.LossPPO, art.LossGRPO, art.LossImportanceSampling} {
+	for _, loss := range []credit.Loss{credit.CISPO, credit.PPO, credit.GRPO, credit.ImportanceSampling} {
 		groups := []*art.TrajectoryGroup{play(t, m, 1<<50), play(t, m, 10)}
 		r, err := m.Train(t.Context(), groups, &art.TrainConfig{Loss: loss, LearningRate: 1e-3})
 		if err != nil {
@@ -290,7 +291,7 @@ func TestSkyRL_Refused(t *testing.T) {
 	targets := art.Datum{
 		Input: []int32{65, 66}, Targets: []int32{66, 67, 68, 69}, Weights: []float32{0.5, 0.5, 0.5, 0.5}, K: 2,
 	}
-	pass := func(d art.Datum, loss art.Loss, config art.LossConfig) func() error {
+	pass := func(d art.Datum, loss credit.Loss, config art.LossConfig) func() error {
 		return func() error { _, err := m.ForwardBackward(t.Context(), []art.Datum{d}, loss, config); return err }
 	}
 	register := func(base string, rank int) func() error {
@@ -306,8 +307,8 @@ func TestSkyRL_Refused(t *testing.T) {
 		want error
 		text string
 	}{
-		{"dro", pass(d, art.LossDRO, art.LossConfig{"beta": 0.1}), art.ErrInvalid, ""},
-		{"an unknown option", pass(d, art.LossCISPO, art.LossConfig{"delta": 1}), art.ErrInvalid, "delta"},
+		{"dro", pass(d, credit.DRO, art.LossConfig{"beta": 0.1}), art.ErrInvalid, ""},
+		{"an unknown option", pass(d, credit.CISPO, art.LossConfig{"delta": 1}), art.ErrInvalid, "delta"},
 		{"another base", register("org/other", 4), art.ErrBaseModel, "org/other"},
 		{"a large rank", register(os.Getenv("ART_SKYRL_BASE"), 64), art.ErrInvalid, "rank"},
 		{"a name twice", func() error {
@@ -321,8 +322,8 @@ func TestSkyRL_Refused(t *testing.T) {
 			_, err := m.Complete(t.Context(), &art.History{Messages: []art.Message{art.User("hi")}}, nil)
 			return err
 		}, art.ErrInvalid, "max_tokens"},
-		{"targets of several tokens", pass(targets, art.LossCrossEntropy, nil), client.ErrService, ""},
-		{"negative weights", pass(negative, art.LossCrossEntropy, nil), art.ErrUnsupported, ""},
+		{"targets of several tokens", pass(targets, credit.CrossEntropy, nil), client.ErrService, ""},
+		{"negative weights", pass(negative, credit.CrossEntropy, nil), art.ErrUnsupported, ""},
 		{"weights that are not there", func() error {
 			return b.LoadWeights(t.Context(), m, "tinker://model_00000000/weights/none", true)
 		}, nil, "not found"},

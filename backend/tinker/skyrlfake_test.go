@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // The answers of SkyRL 0.3.0 to what it does not take, recorded from its server.
@@ -122,7 +123,7 @@ func openLikeSkyRL(t *testing.T) (*client.Backend, *art.Model) {
 // TestSkyRLFake_Works: training, publishing, samples with any seed, and the logprobs of a prompt.
 func TestSkyRLFake_Works(t *testing.T) {
 	b, m := openLikeSkyRL(t)
-	r, err := m.ForwardBackward(t.Context(), data(true), art.LossCISPO, nil)
+	r, err := m.ForwardBackward(t.Context(), data(true), credit.CISPO, nil)
 	if err != nil || r.Loss != 1.5 {
 		t.Fatalf("the loss is %v, want the sum of the elements, 1.5: %v", r, err)
 	}
@@ -151,17 +152,17 @@ func TestSkyRLFake_Refused(t *testing.T) {
 	}
 	_, m := openLikeSkyRL(t)
 	negative := []art.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
-	if _, err := m.Forward(t.Context(), negative, art.LossCrossEntropy, nil); err != nil {
+	if _, err := m.Forward(t.Context(), negative, credit.CrossEntropy, nil); err != nil {
 		t.Errorf("a forward pass divides nothing: %v", err)
 	}
-	_, err = m.ForwardBackward(t.Context(), negative, art.LossCrossEntropy, nil)
+	_, err = m.ForwardBackward(t.Context(), negative, credit.CrossEntropy, nil)
 	if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), "use a policy loss") {
 		t.Errorf("negative weights: %v", err)
 	}
 	_, proto := open(t, client.Options{
 		BaseURL: serveLikeSkyRL(t), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(),
 	})
-	_, err = proto.ForwardBackward(t.Context(), data(true), art.LossCISPO, nil)
+	_, err = proto.ForwardBackward(t.Context(), data(true), credit.CISPO, nil)
 	if err == nil || !strings.Contains(err.Error(), "set Options.JSON") || strings.Contains(err.Error(), "abc") {
 		t.Errorf("protobuf: %v", err)
 	}

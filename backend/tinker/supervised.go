@@ -78,7 +78,7 @@ func nothing(op string, n int, what string, set *trainset.Set) error {
 func supervisedLearning(cfg *art.SFTConfig, n int) *learning {
 	batches := (n-1)/cfg.BatchSize + 1
 	return &learning{
-		op: "train sft", together: 1, epochs: cfg.Epochs, miniBatches: batches, seed: cfg.Seed, loss: art.LossCrossEntropy,
+		op: "train sft", together: 1, epochs: cfg.Epochs, miniBatches: batches, seed: cfg.Seed, loss: credit.CrossEntropy,
 		adam: art.AdamW{LearningRate: cfg.LearningRate, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay,
 			GradClipNorm: max(cfg.MaxGradNorm, 0)},
 		rate: cfg.Rates(batches * cfg.Epochs), progress: cfg.Progress,

@@ -16,6 +16,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -122,9 +123,9 @@ func data(policy bool) []art.Datum {
 func train(t *testing.T, m *art.Model) (out []any) {
 	t.Helper()
 	ctx := t.Context()
-	for _, loss := range []art.Loss{art.LossCrossEntropy, art.LossImportanceSampling, art.LossPPO, art.LossCISPO} {
+	for _, loss := range []credit.Loss{credit.CrossEntropy, credit.ImportanceSampling, credit.PPO, credit.CISPO} {
 		for range 2 {
-			r, err := m.ForwardBackward(ctx, data(loss != art.LossCrossEntropy), loss, nil)
+			r, err := m.ForwardBackward(ctx, data(loss != credit.CrossEntropy), loss, nil)
 			if err != nil {
 				t.Fatal(loss, err)
 			}
@@ -191,7 +192,7 @@ func TestResume(t *testing.T) {
 	opts := client.Options{BaseURL: address, Key: "tml-secret", Tokenizer: tokens, Dir: dir}
 	first, m := open(t, opts)
 	train(t, m)
-	want, err := m.Forward(t.Context(), data(false), art.LossCrossEntropy, nil)
+	want, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestResume(t *testing.T) {
 	if m.Step() != 1 {
 		t.Errorf("the step is %d, want 1", m.Step())
 	}
-	got, err := m.Forward(t.Context(), data(false), art.LossCrossEntropy, nil)
+	got, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
 	if err != nil || !reflect.DeepEqual(got.Logprobs, want.Logprobs) {
 		t.Errorf("%v: %v, want %v", err, got, want)
 	}

@@ -8,20 +8,21 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
 // Forward computes logprobs and changes nothing.
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	return b.lockedPass(ctx, m, &pass{"forward", data, loss, config, true})
 }
 
 // ForwardBackward adds up gradients at the service. Data beyond the limits of one request are sent in several.
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	return b.lockedPass(ctx, m, &pass{"forward backward", data, loss, config, false})
 }
@@ -42,7 +43,7 @@ func (b *Backend) ownLoop(ctx context.Context, e *entry, m *art.Model) error {
 type pass struct {
 	op          string
 	data        []art.Datum
-	loss        art.Loss
+	loss        credit.Loss
 	config      art.LossConfig
 	forwardOnly bool
 }
@@ -135,7 +136,7 @@ func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest
 
 // convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
 // cross-entropy only, unless the service says otherwise.
-func convert(d *art.Datum, loss art.Loss, service *limits) (tinkerwire.Datum, error) {
+func convert(d *art.Datum, loss credit.Loss, service *limits) (tinkerwire.Datum, error) {
 	targets, weights, gaps := targetsOf(d, service)
 	weighted := d.Weights != nil
 	shape := []int64{int64(len(d.Input))}
@@ -145,13 +146,13 @@ func convert(d *art.Datum, loss art.Loss, service *limits) (tinkerwire.Datum, er
 	out := tinkerwire.Datum{Input: tinkerwire.NewInput(d.Input), Inputs: map[string]tinkerwire.Tensor{
 		"target_tokens": tinkerwire.NewInts(targets, shape...),
 	}}
-	if loss == art.LossCrossEntropy {
+	if loss == credit.CrossEntropy {
 		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
 		return out, nil
 	}
 	if service.PolicyWeights && (gaps || weighted) {
 		out.Inputs["weights"] = tinkerwire.NewFloats(weights, shape...)
-	} else if loss == art.LossDRO && (gaps || weighted) {
+	} else if loss == credit.DRO && (gaps || weighted) {
 		return out, errors.New("services apply the penalty of dro to every position, so there are no weights and no NoTarget")
 	}
 	advantages, logprobs := make([]float32, len(targets)), make([]float32, len(targets))
@@ -245,7 +246,7 @@ func lossOf(output *tinkerwire.ForwardOutput, data []art.Datum, call *pass) (sum
 		if !ok {
 			return 0, fmt.Errorf("the result of %s has no metric loss:sum", call.loss)
 		}
-		if !call.forwardOnly && call.loss == art.LossCrossEntropy && negative(&data[i]) {
+		if !call.forwardOnly && call.loss == credit.CrossEntropy && negative(&data[i]) {
 			return 0, errNegative
 		}
 		for _, x := range elements.Floats {

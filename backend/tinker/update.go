@@ -17,7 +17,7 @@ type learning struct {
 	epochs      int
 	miniBatches int // optimizer steps of an epoch
 	seed        uint64
-	loss        art.Loss
+	loss        credit.Loss
 	config      art.LossConfig
 	adam        art.AdamW
 	rate        func(step int) float64
@@ -130,7 +130,7 @@ func dataOf(sequences []credit.Sequence) []art.Datum {
 
 // score computes the logprobs of trained tokens under the training state, per token, as sequences have them.
 func (b *Backend) score(ctx context.Context, e *entry, op string, sequences []credit.Sequence) ([][]float32, error) {
-	call := &pass{op: op, data: dataOf(sequences), loss: art.LossCrossEntropy, forwardOnly: true}
+	call := &pass{op: op, data: dataOf(sequences), loss: credit.CrossEntropy, forwardOnly: true}
 	result, err := b.runPass(ctx, e, call)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 
 	"github.com/goart-dev/art"
 	client "github.com/goart-dev/art/backend/tinker"
-	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -46,7 +46,7 @@ func TestTrain_Interrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := m.Forward(t.Context(), data(false), art.LossCrossEntropy, nil)
+		r, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,9 +110,9 @@ func TestTrain_Refusals(t *testing.T) {
 	_, m := open(t, client.Options{BaseURL: serve(t, nil), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir()})
 	groups := []*art.TrajectoryGroup{{}}
 	for want, cfg := range map[string]art.TrainConfig{
-		`the loss "gspo"`: {Loss: art.LossGSPO}, "DualClip": {Loss: art.LossPPO, DualClip: 3}, "KimiTau": {KimiTau: 0.1},
-		"MaskRatio": {MaskRatio: true}, "EntropyBonus": {EntropyBonus: 0.1}, "KL, unless": {KL: art.KL{Coef: 1}},
-		"Correction": {Correction: art.Correction{Method: art.CorrectMask}}, "Level": {Level: art.LevelSequence},
+		`the loss "gspo"`: {Loss: credit.GSPO}, "DualClip": {Loss: credit.PPO, DualClip: 3}, "KimiTau": {KimiTau: 0.1},
+		"MaskRatio": {MaskRatio: true}, "EntropyBonus": {EntropyBonus: 0.1}, "KL, unless": {KL: credit.KL{Coef: 1}},
+		"Correction": {Correction: credit.Correction{Method: credit.CorrectMask}}, "Level": {Level: credit.LevelSequence},
 	} {
 		_, err := m.Train(t.Context(), groups, &cfg)
 		if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), want) || m.Step() != 0 {
@@ -140,19 +140,6 @@ func TestRegister_Refusals(t *testing.T) {
 	err := art.NewModel("refused", nil).Register(t.Context(), b)
 	if !errors.Is(err, art.ErrInvalid) || !strings.Contains(err.Error(), "Base is empty") {
 		t.Errorf("without a base: error %v", err)
-	}
-}
-
-// TestTrain_Bounds: the bounds that are sent are those of the losses in process.
-func TestTrain_Bounds(t *testing.T) {
-	for _, loss := range []art.Loss{art.LossCISPO, art.LossPPO, art.LossGRPO, art.LossDrGRPO, art.LossDAPO} {
-		for _, epsilon := range []*float64{nil, new(0.5)} {
-			low, high := grpo.PolicyLoss{Kind: grpo.PolicyKind(loss), Epsilon: epsilon}.Bounds()
-			gotLow, gotHigh := client.Bounds(&art.TrainConfig{Loss: loss, Epsilon: epsilon})
-			if gotLow != low || gotHigh != high {
-				t.Errorf("%s: %v to %v, want %v to %v", loss, gotLow, gotHigh, low, high)
-			}
-		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/goart-dev/art/backend/backendtest"
 	server "github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/backend/wandb"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -92,7 +93,7 @@ func TestTrain(t *testing.T) {
 	var seen []*art.TrajectoryGroup
 	fake := &arttest.Backend{}
 	fake.Learn = func(_ context.Context, _ *art.Model, groups []*art.TrajectoryGroup, cfg *art.TrainConfig) error {
-		if seen = groups; cfg.LearningRate != 1e-3 || cfg.Loss != art.LossPPO || cfg.Scale != art.ScaleNone {
+		if seen = groups; cfg.LearningRate != 1e-3 || cfg.Loss != credit.PPO || cfg.Scale != credit.ScaleNone {
 			t.Errorf("config %+v", cfg)
 		}
 		return nil
@@ -101,7 +102,7 @@ func TestTrain(t *testing.T) {
 	b := open(t, h, dir)
 	m := register(t, b)
 	sent := groups(t, m)
-	cfg := &art.TrainConfig{LearningRate: 1e-3, Loss: art.LossPPO, Scale: art.ScaleNone}
+	cfg := &art.TrainConfig{LearningRate: 1e-3, Loss: credit.PPO, Scale: credit.ScaleNone}
 	result, err := m.Train(t.Context(), sent, cfg)
 	if err != nil || result.Step != 1 || m.Step() != 1 {
 		t.Fatalf("result %+v, error %v", result, err)
@@ -181,8 +182,8 @@ func TestTrain_Unsupported(t *testing.T) {
 	m := register(t, open(t, service(t, &arttest.Backend{}), t.TempDir()))
 	data := groups(t, m)
 	for name, cfg := range map[string]*art.TrainConfig{
-		"EntropyBonus": {EntropyBonus: 0.1}, "dapo": {Loss: art.LossDAPO}, "Epochs": {Epochs: 2},
-		"MaxGradNorm": {MaxGradNorm: 1}, "KL": {KL: art.KL{Coef: 0.1}},
+		"EntropyBonus": {EntropyBonus: 0.1}, "dapo": {Loss: credit.DAPO}, "Epochs": {Epochs: 2},
+		"MaxGradNorm": {MaxGradNorm: 1}, "KL": {KL: credit.KL{Coef: 0.1}},
 	} {
 		_, err := m.Train(t.Context(), data, cfg)
 		if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), name) {

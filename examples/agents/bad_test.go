@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/examples/agents"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // badRollouts returns rollouts of which the first have a reward of NaN, one of infinity, a tool whose result is no
@@ -74,7 +75,7 @@ func TestTraining_BadRollouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skipped, _ := art.Logged(rows, "data/skipped_"+string(art.SkipBadReward), 0)
+	skipped, _ := art.Logged(rows, "data/skipped_"+string(credit.ReasonBadReward), 0)
 	if len(outcome.Validations) != 2 || skipped != 2 {
 		t.Errorf("%d validations, %v rewards were left out", len(outcome.Validations), skipped)
 	}

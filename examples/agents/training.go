@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/ruler"
 )
 
@@ -103,7 +104,7 @@ func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
 func ConfigOf(rate float64) func(step int) *art.TrainConfig {
 	return func(step int) *art.TrainConfig {
 		return &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: rate * min(1, 50/float64(step+1)),
+			Loss: credit.PPO, LearningRate: rate * min(1, 50/float64(step+1)),
 			Epochs: 2, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		}
 	}

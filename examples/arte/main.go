@@ -25,6 +25,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/track/terminal"
 	"github.com/goart-dev/art/examples/arte/mailbox"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 var (
@@ -141,7 +142,7 @@ func (e *experiment) train(ctx context.Context, rewards hook, last float64) floa
 		})
 		check(err)
 		result, err := e.model.Train(ctx, groups, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(b.Step+1)),
+			Loss: credit.PPO, LearningRate: *rate * min(1, 50/float64(b.Step+1)),
 			Epochs: 2, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/track/terminal"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 var (
@@ -92,7 +93,7 @@ func train(ctx context.Context, model *art.Model, rewards hook, last float64) fl
 			&art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: line})
 		check(err)
 		result, err := model.Train(ctx, gathered, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
+			Loss: credit.PPO, LearningRate: *rate * min(1, 50/float64(step+1)),
 			Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/track/terminal"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Rewards. A draw is worth nearly a win.
@@ -76,7 +77,7 @@ func main() {
 		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: events})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
-			Loss: art.LossPPO, LearningRate: *rate * min(1, 50/float64(step+1)),
+			Loss: credit.PPO, LearningRate: *rate * min(1, 50/float64(step+1)),
 			Epochs: 3, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 		})
 		check(err)

@@ -2,8 +2,6 @@ package credit
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -43,20 +41,6 @@ const (
 	ScaleBatch Scale = "batch"
 )
 
-// Reason says why a group has no advantages. Its values are those of art.SkipReason.
-type Reason string
-
-// Reasons. The empty one means that there are advantages.
-const (
-	ReasonNone       Reason = ""
-	ReasonEmptyGroup Reason = "empty_group" // no rewards
-	ReasonSingleton  Reason = "singleton"   // one reward: nothing to compare it with
-	ReasonNoVariance Reason = "no_variance" // all rewards lie within VarianceTolerance of one another or of their mean
-	ReasonBadReward  Reason = "bad_reward"  // NaN, infinite, or so large that an unscaled advantage overflows float64
-	ReasonNotBinary  Reason = "not_binary"  // a reward other than 0 and 1, where the objective is pass@k
-	ReasonSmallGroup Reason = "small_group" // fewer than K rewards, where the objective is pass@k or max@k
-)
-
 const (
 	// VarianceTolerance is the spread of rewards, relative to the largest absolute reward, up to which they count as
 	// equal. It is far above the rounding of float64 (1e-16) and far below any intended difference: three times 0.1
@@ -77,23 +61,12 @@ type AdvantageConfig struct {
 
 // Validate lists every problem.
 func (c AdvantageConfig) Validate() error {
-	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
-	switch c.Baseline {
-	case "", BaselineMean, BaselineLeaveOne:
-	default:
-		fail("unknown baseline %q, use %q or %q", c.Baseline, BaselineMean, BaselineLeaveOne)
-	}
-	switch c.Scale {
-	case "", ScaleStd, ScaleNone, ScaleBatch:
-	default:
-		fail("unknown scale %q, use %q, %q or %q", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
-	}
-	if !finite(c.Tolerance) || c.Tolerance < 0 {
-		fail("tolerance is %v, it must be finite and not negative", c.Tolerance)
-	}
-	c.validateObjective(fail)
-	return errors.Join(errs...)
+	var found problems
+	checkName(&found, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
+	checkName(&found, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
+	found.notNegative("variance tolerance", &c.Tolerance)
+	c.checkObjective(&found)
+	return found.err()
 }
 
 // Advantages says how much better each reward r of one group is than the group. With n rewards

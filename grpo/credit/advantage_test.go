@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 var allAdvantageConfigs = []AdvantageConfig{
@@ -39,8 +37,8 @@ func popStd(x []float64) float64 {
 func mustAdvantages(t *testing.T, rewards []float64, cfg AdvantageConfig) []float64 {
 	t.Helper()
 	a, reason := Advantages(rewards, cfg)
-	require.Equal(t, ReasonNone, reason, "rewards %v", rewards)
-	require.Len(t, a, len(rewards))
+	wantEqual(t, ReasonNone, reason, "rewards %v", rewards)
+	expect(t, len(a) == len(rewards))
 	return a
 }
 
@@ -48,13 +46,13 @@ func mustAdvantages(t *testing.T, rewards []float64, cfg AdvantageConfig) []floa
 func TestAdvantages_Values(t *testing.T) {
 	rewards := []float64{0, 0, 1, 3} // mean 1, population variance (1+1+0+4)/4
 	std := math.Sqrt(1.5)
-	require.InDeltaSlice(t, []float64{-1, -1, 0, 2}, mustAdvantages(t, rewards, AdvantageConfig{Scale: ScaleNone}), 1e-15)
-	require.InDeltaSlice(t, []float64{-1 / (std + 1e-6), -1 / (std + 1e-6), 0, 2 / (std + 1e-6)},
+	wantAllNear(t, []float64{-1, -1, 0, 2}, mustAdvantages(t, rewards, AdvantageConfig{Scale: ScaleNone}), 1e-15)
+	wantAllNear(t, []float64{-1 / (std + 1e-6), -1 / (std + 1e-6), 0, 2 / (std + 1e-6)},
 		mustAdvantages(t, rewards, AdvantageConfig{}), 1e-15)
 	// Means of the others: 4/3, 4/3, 1, 1/3.
-	require.InDeltaSlice(t, []float64{-4.0 / 3, -4.0 / 3, 0, 8.0 / 3},
+	wantAllNear(t, []float64{-4.0 / 3, -4.0 / 3, 0, 8.0 / 3},
 		mustAdvantages(t, rewards, AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}), 1e-15)
-	require.Equal(t, []float64{0, 0, 1, 3}, rewards, "rewards were modified")
+	wantEqual(t, []float64{0, 0, 1, 3}, rewards, "rewards were modified")
 }
 
 func TestAdvantages_LeaveOneOutIsMeanOfOthers(t *testing.T) {
@@ -71,8 +69,8 @@ func TestAdvantages_LeaveOneOutIsMeanOfOthers(t *testing.T) {
 					others += r / (n - 1)
 				}
 			}
-			require.InDelta(t, rewards[i]-others, got[i], 1e-12)
-			require.InDelta(t, n/(n-1)*centred[i], got[i], 1e-12)
+			wantNear(t, rewards[i]-others, got[i], 1e-12)
+			wantNear(t, n/(n-1)*centred[i], got[i], 1e-12)
 		}
 	}
 }
@@ -88,7 +86,7 @@ func TestAdvantages_Properties(t *testing.T) {
 			for _, v := range a {
 				sum += v
 			}
-			require.InDelta(t, 0, sum, 1e-11, "%+v: sum of advantages of %v", cfg, rewards)
+			wantNear(t, 0, sum, 1e-11, "%+v: sum of advantages of %v", cfg, rewards)
 
 			shifted := slices.Clone(rewards)
 			scaled := slices.Clone(rewards)
@@ -96,14 +94,14 @@ func TestAdvantages_Properties(t *testing.T) {
 				shifted[i] += 64
 				scaled[i] *= 1024
 			}
-			require.InDeltaSlice(t, a, mustAdvantages(t, shifted, cfg), 1e-10, "%+v: shift", cfg)
+			wantAllNear(t, a, mustAdvantages(t, shifted, cfg), 1e-10, "%+v: shift", cfg)
 			factor := 1024.0
 			if cfg.Scale != ScaleNone {
 				std := popStd(rewards)
 				factor = 1024 * (std + StdEpsilon) / (1024*std + StdEpsilon) // 1 but for StdEpsilon
 			}
 			for i, v := range mustAdvantages(t, scaled, cfg) {
-				require.InEpsilon(t, factor*a[i], v, 1e-9, "%+v: scale", cfg)
+				wantClose(t, factor*a[i], v, 1e-9, "%+v: scale", cfg)
 			}
 
 			order := src.Perm(len(rewards))
@@ -112,7 +110,7 @@ func TestAdvantages_Properties(t *testing.T) {
 			for i, j := range order {
 				permuted[i], want[i] = rewards[j], a[j]
 			}
-			require.Equal(t, want, mustAdvantages(t, permuted, cfg), "%+v: the order must not change a bit", cfg)
+			wantEqual(t, want, mustAdvantages(t, permuted, cfg), "%+v: the order must not change a bit", cfg)
 		}
 	}
 }
@@ -125,7 +123,7 @@ func TestAdvantages_StdIsOne(t *testing.T) {
 		for _, v := range a {
 			squares += v * v
 		}
-		require.InDelta(t, 1, squares/float64(len(a)), 1e-4)
+		wantNear(t, 1, squares/float64(len(a)), 1e-4)
 	}
 }
 
@@ -159,13 +157,13 @@ func TestAdvantages_Reasons(t *testing.T) {
 	} {
 		for _, cfg := range allAdvantageConfigs {
 			a, reason := Advantages(c.rewards, cfg)
-			require.Equal(t, c.want, reason, "%s %+v", name, cfg)
-			require.Equal(t, c.want == ReasonNone, a != nil, name)
+			wantEqual(t, c.want, reason, "%s %+v", name, cfg)
+			wantEqual(t, c.want == ReasonNone, a != nil, name)
 			for _, v := range a {
-				require.True(t, finite(v), "%s: %v", name, a)
+				expect(t, finite(v), "%s: %v", name, a)
 			}
 			if c.want == ReasonNone {
-				require.NotZero(t, slices.Max(a)-slices.Min(a), "%s: advantages %v without a reason", name, a)
+				expect(t, slices.Max(a)-slices.Min(a) != 0, "%s: advantages %v without a reason", name, a)
 			}
 		}
 	}
@@ -175,15 +173,15 @@ func TestAdvantages_Reasons(t *testing.T) {
 // -0].
 func TestAdvantages_LargeRewards(t *testing.T) {
 	for _, large := range []float64{1e100, 1e154, 1e200, math.MaxFloat64} {
-		require.InDeltaSlice(t, []float64{1, -1}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{}), 1e-15)
+		wantAllNear(t, []float64{1, -1}, mustAdvantages(t, []float64{large, -large}, AdvantageConfig{}), 1e-15)
 		leaveOne := AdvantageConfig{Baseline: BaselineLeaveOne}
-		require.InDeltaSlice(t, []float64{2, -2}, mustAdvantages(t, []float64{large, -large}, leaveOne), 1e-15)
-		require.Equal(t, []float64{large, -large},
+		wantAllNear(t, []float64{2, -2}, mustAdvantages(t, []float64{large, -large}, leaveOne), 1e-15)
+		wantEqual(t, []float64{large, -large},
 			mustAdvantages(t, []float64{large, -large}, AdvantageConfig{Scale: ScaleNone}))
 	}
 	none := AdvantageConfig{Baseline: BaselineLeaveOne, Scale: ScaleNone}
 	_, reason := Advantages([]float64{math.MaxFloat64, -math.MaxFloat64}, none) // twice the largest number
-	require.Equal(t, ReasonBadReward, reason)
+	wantEqual(t, ReasonBadReward, reason)
 }
 
 // TestAdvantages_ScaleIsExact: scaling by a power of two does not change a bit where nothing overflows.
@@ -195,7 +193,7 @@ func TestAdvantages_ScaleIsExact(t *testing.T) {
 		for i := range centred {
 			centred[i] *= 1 / (std + StdEpsilon)
 		}
-		require.Equal(t, centred, mustAdvantages(t, rewards, AdvantageConfig{}))
+		wantEqual(t, centred, mustAdvantages(t, rewards, AdvantageConfig{}))
 	}
 }
 
@@ -204,17 +202,17 @@ func TestAdvantages_AtMeanIsZero(t *testing.T) {
 	for _, cfg := range allAdvantageConfigs {
 		for _, rewards := range [][]float64{{0, 0.1, 0.2}, {0.7, 0.8, 0.9}, {1e9, 1e9 + 0.1, 1e9 + 0.2}} {
 			a := mustAdvantages(t, rewards, cfg)
-			require.Less(t, a[0], 0.0)
-			require.Greater(t, a[2], 0.0)
+			expect(t, a[0] < 0.0)
+			expect(t, a[2] > 0.0)
 			if rewards[0] < 1 { // the tolerance at 1e9 is 1e-3, the rounding of 1e9+0.1 is 6e-8
-				require.Zero(t, a[1], "%v %+v", rewards, cfg)
+				expect(t, a[1] == 0, "%v %+v", rewards, cfg)
 			}
 		}
 	}
 }
 
 func TestAdvantageConfig_Validate(t *testing.T) {
-	require.ErrorContains(t, AdvantageConfig{Baseline: "median"}.Validate(), `"median"`)
-	require.ErrorContains(t, AdvantageConfig{Scale: "range"}.Validate(), `"range"`)
-	require.Panics(t, func() { Advantages([]float64{1, 2}, AdvantageConfig{Scale: "range"}) })
+	wantErr(t, AdvantageConfig{Baseline: "median"}.Validate(), `"median"`)
+	wantErr(t, AdvantageConfig{Scale: "range"}.Validate(), `"range"`)
+	wantPanic(t, func() { Advantages([]float64{1, 2}, AdvantageConfig{Scale: "range"}) })
 }

@@ -1,9 +1,6 @@
 package credit
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // Estimator estimates KL(policy ‖ reference) from one token, whose logprobs differ by d = policy - reference.
 //
@@ -25,11 +22,9 @@ const (
 
 // Validate reports an unknown estimator. "" is valid.
 func (e Estimator) Validate() error {
-	switch e {
-	case "", K1, K2, K3:
-		return nil
-	}
-	return fmt.Errorf("credit: unknown estimator %q, use %q, %q or %q", e, K1, K2, K3)
+	var found problems
+	checkName(&found, "KL estimator", e, K1, K2, K3)
+	return found.err()
 }
 
 // maxLogRatio bounds a log-ratio before it is exponentiated, as package grpo does.

@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -43,22 +42,13 @@ type NormalizeConfig struct {
 
 // Validate lists every problem.
 func (c NormalizeConfig) Validate() error {
-	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: "+format, args...)) }
-	switch c.Weighting {
-	case "", WeightTrajectory, WeightToken, WeightConstant:
-	default:
-		fail("unknown weighting %q, use %q, %q or %q", c.Weighting, WeightTrajectory, WeightToken,
-			WeightConstant)
-	}
-	if c.Length < 0 || c.Length > 0 && c.Weighting != WeightConstant {
-		fail("length is %d, it is for the weighting %q only, where it is at least 1, or 0 for the longest", c.Length,
-			WeightConstant)
-	}
-	if !(c.Balance >= -1 && c.Balance <= 1) {
-		fail("balance is %v, want -1 to 1", c.Balance)
-	}
-	return errors.Join(errs...)
+	var found problems
+	checkName(&found, "weighting", c.Weighting, WeightTrajectory, WeightToken, WeightConstant)
+	found.check(c.Length >= 0, "length is %d, want >= 0", c.Length)
+	found.check(c.Length <= 0 || c.Weighting == WeightConstant, "length is %d, only weighting %q uses it", c.Length,
+		WeightConstant)
+	found.check(c.Balance >= -1 && c.Balance <= 1, "advantage balance is %v, want -1 to 1", c.Balance)
+	return found.err()
 }
 
 // Normalize returns the sequences of one batch with weights and advantages set; the ones given stay as they are. With

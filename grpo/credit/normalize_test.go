@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // randomSequence returns a sequence of n tokens with at least one trained.
@@ -49,18 +47,18 @@ func TestNormalize_Values(t *testing.T) {
 	}
 	// Trajectory 7 has 6 trained tokens, 9 has 2; w = 1/6 and 1/2, their mean over 8 tokens is 2/8.
 	kept, err := Normalize(seqs, NormalizeConfig{Advantages: new(false)})
-	require.NoError(t, err)
+	wantOK(t, err)
 	for i, want := range []float64{4.0 / 6, 4.0 / 6, 4.0 / 2} {
-		require.InDelta(t, want, kept[i].Weight, 1e-15)
-		require.Equal(t, seqs[i].Advantage, kept[i].Advantage)
+		wantNear(t, want, kept[i].Weight, 1e-15)
+		wantEqual(t, seqs[i].Advantage, kept[i].Advantage)
 	}
 	// mean(|A|·w) = mean over trajectories of |A| = 3.
 	scaled, err := Normalize(seqs, NormalizeConfig{})
-	require.NoError(t, err)
+	wantOK(t, err)
 	for i, want := range []float64{2.0 / 3, 2.0 / 3, -4.0 / 3} {
-		require.InDelta(t, want, scaled[i].Advantage, 1e-15)
-		require.Equal(t, kept[i].Weight, scaled[i].Weight)
-		require.Zero(t, seqs[i].Weight, "the input was modified")
+		wantNear(t, want, scaled[i].Advantage, 1e-15)
+		wantEqual(t, kept[i].Weight, scaled[i].Weight)
+		expect(t, seqs[i].Weight == 0, "the input was modified")
 	}
 }
 
@@ -84,15 +82,15 @@ func TestNormalize_Weightings(t *testing.T) {
 		{NormalizeConfig{Balance: -0.25, Advantages: new(false)}, []float64{4. / 6, 2}, []float64{0.75, -2}},
 	} {
 		got, err := Normalize(seqs, c.cfg)
-		require.NoError(t, err)
+		wantOK(t, err)
 		for i := range got {
-			require.InDelta(t, c.weights[i], got[i].Weight, 1e-12, "%+v", c.cfg)
-			require.InDelta(t, c.advantages[i], got[i].Advantage, 1e-12, "%+v", c.cfg)
+			wantNear(t, c.weights[i], got[i].Weight, 1e-12, "%+v", c.cfg)
+			wantNear(t, c.advantages[i], got[i].Advantage, 1e-12, "%+v", c.cfg)
 		}
 	}
 	_, err := Normalize(seqs, NormalizeConfig{Weighting: "x", Length: 3, Balance: math.NaN()})
 	for _, want := range []string{`"x"`, "length is 3", "balance is NaN"} {
-		require.ErrorContains(t, err, want)
+		wantErr(t, err, want)
 	}
 }
 
@@ -101,7 +99,7 @@ func TestNormalize_Properties(t *testing.T) {
 	for range 50 {
 		seqs := randomBatch(src, 1+src.IntN(8), 20)
 		got, err := Normalize(seqs, NormalizeConfig{})
-		require.NoError(t, err)
+		wantOK(t, err)
 		tokens := float64(NumTrained(seqs))
 		sums := map[int]float64{}
 		var weights, sizes float64
@@ -111,10 +109,10 @@ func TestNormalize_Properties(t *testing.T) {
 			sizes += math.Abs(s.Advantage) * s.Weight * n
 			sums[s.Trajectory] += s.Weight * n
 		}
-		require.InEpsilon(t, tokens, weights, 1e-12)
-		require.InEpsilon(t, tokens, sizes, 1e-12)
+		wantClose(t, tokens, weights, 1e-12)
+		wantClose(t, tokens, sizes, 1e-12)
 		for trajectory, sum := range sums {
-			require.InEpsilon(t, tokens/float64(len(sums)), sum, 1e-12, "trajectory %d does not count once", trajectory)
+			wantClose(t, tokens/float64(len(sums)), sum, 1e-12, "trajectory %d does not count once", trajectory)
 		}
 
 		bigger := slices.Clone(seqs)
@@ -122,9 +120,9 @@ func TestNormalize_Properties(t *testing.T) {
 			bigger[i].Advantage *= 1000
 		}
 		again, err := Normalize(bigger, NormalizeConfig{})
-		require.NoError(t, err)
+		wantOK(t, err)
 		for i := range got {
-			require.InEpsilon(t, got[i].Advantage, again[i].Advantage, 1e-12, "the size of rewards matters")
+			wantClose(t, got[i].Advantage, again[i].Advantage, 1e-12, "the size of rewards matters")
 		}
 	}
 }
@@ -135,14 +133,14 @@ func TestNormalize_ZeroAdvantagesStay(t *testing.T) {
 		seqs[i].Advantage = 0
 	}
 	got, err := Normalize(seqs, NormalizeConfig{})
-	require.NoError(t, err)
+	wantOK(t, err)
 	for _, s := range got {
-		require.Zero(t, s.Advantage)
-		require.Positive(t, s.Weight)
+		expect(t, s.Advantage == 0)
+		expect(t, s.Weight > 0)
 	}
 	empty, err := Normalize(nil, NormalizeConfig{})
-	require.NoError(t, err)
-	require.Empty(t, empty)
+	wantOK(t, err)
+	expect(t, len(empty) == 0)
 }
 
 // TestNormalize_AnySize: advantages of the largest and the smallest size come out as others do. The sum of the first
@@ -154,16 +152,16 @@ func TestNormalize_AnySize(t *testing.T) {
 		seqs[i].Advantage = []float64{0.5, -0.75, 0.25}[i%3]
 	}
 	want, err := Normalize(seqs, NormalizeConfig{})
-	require.NoError(t, err)
+	wantOK(t, err)
 	for _, exponent := range []int{1024, 400, 1, -1, -400, -1072} {
 		sized := slices.Clone(seqs)
 		for i := range sized {
 			sized[i].Advantage = math.Ldexp(sized[i].Advantage, exponent)
 		}
 		got, err := Normalize(sized, NormalizeConfig{})
-		require.NoError(t, err)
+		wantOK(t, err)
 		for i := range want {
-			require.Equal(t, want[i].Advantage, got[i].Advantage, "2^%d", exponent)
+			wantEqual(t, want[i].Advantage, got[i].Advantage, "2^%d", exponent)
 		}
 	}
 }
@@ -173,9 +171,9 @@ func TestNormalize_BeyondFloat32(t *testing.T) {
 	seqs := randomBatch(rand.New(rand.NewPCG(7, 7)), 3, 10)
 	seqs[2].Advantage = -1e39
 	_, err := Normalize(seqs, NormalizeConfig{Advantages: new(false)})
-	require.ErrorContains(t, err, "sequence 2 has advantage -1e+39, beyond float32: make rewards smaller")
+	wantErr(t, err, "sequence 2 has advantage -1e+39, beyond float32: make rewards smaller")
 	_, err = Normalize(seqs, NormalizeConfig{})
-	require.NoError(t, err)
+	wantOK(t, err)
 }
 
 func TestSequence_Validate(t *testing.T) {
@@ -183,7 +181,7 @@ func TestSequence_Validate(t *testing.T) {
 		return Sequence{IDs: []int32{1, 2, 3}, Trained: []bool{false, true, false}, Logprobs: []float32{0, -1, 0}, Weight: 1}
 	}
 	s := good()
-	require.NoError(t, s.Validate())
+	wantOK(t, s.Validate())
 	for want, spoil := range map[string]func(s *Sequence){
 		"3 ids, 2 trained marks":       func(s *Sequence) { s.Trained = s.Trained[:2] },
 		"4 logprobs":                   func(s *Sequence) { s.Logprobs = make([]float32, 4) },
@@ -201,19 +199,19 @@ func TestSequence_Validate(t *testing.T) {
 	} {
 		s := good()
 		spoil(&s)
-		require.ErrorContains(t, s.Validate(), want)
+		wantErr(t, s.Validate(), want)
 		_, err := Normalize([]Sequence{good(), s}, NormalizeConfig{})
 		if want != "weight -1" { // set by Normalize
-			require.ErrorContains(t, err, "sequence 1: ")
+			wantErr(t, err, "sequence 1: ")
 		}
 	}
 	s = good()
 	s.Advantage, s.IDs[0], s.Trajectory = math.NaN(), -1, -1
 	err := s.Validate()
 	for _, want := range []string{"advantage", "id -1", "trajectory"} {
-		require.ErrorContains(t, err, want, "not all problems are listed")
+		wantErr(t, err, want, "not all problems are listed")
 	}
 	s = good()
 	s.Logprobs[1] = 1e-6 // rounding of a log-softmax
-	require.NoError(t, s.Validate())
+	wantOK(t, s.Validate())
 }

@@ -44,29 +44,20 @@ const (
 	ObjectiveMaxK Objective = "max@k"
 )
 
-// validateObjective reports what does not fit the objective.
-func (c AdvantageConfig) validateObjective(fail func(format string, args ...any)) {
-	least := 0
+// checkObjective reports what does not fit the objective.
+func (c AdvantageConfig) checkObjective(found *problems) {
+	checkName(found, "objective", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK, ObjectiveMaxK)
 	switch c.Objective {
-	case "", ObjectiveMean, ObjectiveRank:
-		if c.K != 0 {
-			fail("K is %d, it is for the objectives %q and %q only", c.K, ObjectivePassK, ObjectiveMaxK)
+	case ObjectivePassK, ObjectiveMaxK:
+		least := 1
+		if c.Objective == ObjectiveMaxK {
+			least = 2
 		}
-		return
-	case ObjectivePassK:
-		least = 1
-	case ObjectiveMaxK:
-		least = 2
+		found.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
+		found.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
+			c.Baseline)
 	default:
-		fail("unknown objective %q, use %q, %q, %q or %q", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK,
-			ObjectiveMaxK)
-		return
-	}
-	if c.K < least {
-		fail("K is %d, the objective %q needs at least %d", c.K, c.Objective, least)
-	}
-	if c.Baseline == BaselineLeaveOne {
-		fail("the objective %q has a baseline of its own: leave out baseline %q", c.Objective, c.Baseline)
+		found.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
 	}
 }
 

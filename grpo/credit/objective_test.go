@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // subsets calls f with every choice of k of the indices.
@@ -51,8 +49,8 @@ func TestAdvantages_MaxKByEnumeration(t *testing.T) {
 			subsets(others(n, i), k-1, func(chosen []int) {
 				sum, count = sum+max(0, r-best(rewards, chosen)), count+1
 			})
-			require.InDelta(t, sum/count, got[i], 1e-12, "rewards %v, K %d", rewards, k)
-			require.InDelta(t, got[i]/(popStd(rewards)+StdEpsilon), scaled[i], 1e-12)
+			wantNear(t, sum/count, got[i], 1e-12, "rewards %v, K %d", rewards, k)
+			wantNear(t, got[i]/(popStd(rewards)+StdEpsilon), scaled[i], 1e-12)
 		}
 	}
 }
@@ -64,7 +62,7 @@ func maxKOf(t *testing.T, rewards []float64, k int) []float64 {
 	if reason == ReasonNoVariance {
 		return make([]float64, len(rewards))
 	}
-	require.Equal(t, ReasonNone, reason)
+	wantEqual(t, ReasonNone, reason)
 	return advantages
 }
 
@@ -97,9 +95,9 @@ func TestAdvantages_MaxKIsPKPO(t *testing.T) {
 				}
 			})
 			got := maxKOf(t, rewards, k)
-			require.Positive(t, got[0])
+			expect(t, got[0] > 0)
 			for i := range got {
-				require.InDelta(t, sums[i]/count, got[i]*float64(k)/float64(n), 1e-12, "rewards %v, K %d", rewards, k)
+				wantNear(t, sums[i]/count, got[i]*float64(k)/float64(n), 1e-12, "rewards %v, K %d", rewards, k)
 			}
 		}
 	}
@@ -150,8 +148,8 @@ func TestAdvantages_MaxKIsUnbiased(t *testing.T) {
 			}
 			return policyGradient(outcomes, weights)
 		})
-		require.Greater(t, want[2], 0.1)
-		require.InDeltaSlice(t, want, got, 1e-12, "%+v", c)
+		expect(t, want[2] > 0.1)
+		wantAllNear(t, want, got, 1e-12, "%+v", c)
 	}
 }
 
@@ -173,8 +171,8 @@ func TestAdvantages_PassKByEnumeration(t *testing.T) {
 				p := passRate(rewards, nil, all, k)
 				for i := range rewards {
 					want := passRate(rewards, []int{i}, others(n, i), k-1) - p
-					require.InDelta(t, want, got[i], 1e-12, "%d of %d right, K %d", right, n, k)
-					require.InDelta(t, want/(math.Sqrt(p*(1-p))+StdEpsilon), scaled[i], 1e-12)
+					wantNear(t, want, got[i], 1e-12, "%d of %d right, K %d", right, n, k)
+					wantNear(t, want/(math.Sqrt(p*(1-p))+StdEpsilon), scaled[i], 1e-12)
 				}
 			}
 		}
@@ -196,9 +194,9 @@ func passRate(rewards []float64, given, from []int, k int) float64 {
 // TestAdvantages_RankIgnoresSize: rewards of equal order have equal advantages; ties share a rank.
 func TestAdvantages_RankIgnoresSize(t *testing.T) {
 	cfg := AdvantageConfig{Objective: ObjectiveRank, Scale: ScaleNone}
-	require.InDeltaSlice(t, []float64{-0.5, 0.5, 0, 0}, mustAdvantages(t, []float64{-3, 1e9, 0.1 + 0.2, 0.3}, cfg), 1e-15)
+	wantAllNear(t, []float64{-0.5, 0.5, 0, 0}, mustAdvantages(t, []float64{-3, 1e9, 0.1 + 0.2, 0.3}, cfg), 1e-15)
 	// Ranks 0.25, 1, 0.25: their mean is 0.5.
-	require.InDeltaSlice(t, []float64{-0.25, 0.5, -0.25}, mustAdvantages(t, []float64{0, 5, 0}, cfg), 1e-15)
+	wantAllNear(t, []float64{-0.25, 0.5, -0.25}, mustAdvantages(t, []float64{0, 5, 0}, cfg), 1e-15)
 	src := rand.New(rand.NewPCG(22, 1))
 	for range 50 {
 		rewards := randomRewards(src, 1, 0)
@@ -206,7 +204,7 @@ func TestAdvantages_RankIgnoresSize(t *testing.T) {
 		for i, r := range rewards {
 			larger[i] = math.Exp(3*r) - 7
 		}
-		require.Equal(t, mustAdvantages(t, rewards, cfg), mustAdvantages(t, larger, cfg))
+		wantEqual(t, mustAdvantages(t, rewards, cfg), mustAdvantages(t, larger, cfg))
 	}
 }
 
@@ -227,7 +225,7 @@ func TestAdvantages_ObjectiveReasons(t *testing.T) {
 		{AdvantageConfig{Objective: ObjectiveRank}, []float64{1, 1 + 1e-14}, ReasonNoVariance},
 	} {
 		_, got := Advantages(c.rewards, c.cfg)
-		require.Equal(t, c.want, got, "%+v of %v", c.cfg, c.rewards)
+		wantEqual(t, c.want, got, "%+v of %v", c.cfg, c.rewards)
 	}
 }
 
@@ -242,15 +240,15 @@ func TestAdvantageConfig_Objectives(t *testing.T) {
 		{AdvantageConfig{Objective: "median", Tolerance: -1}, []string{`"median"`, "tolerance is -1"}},
 	} {
 		for _, want := range c.want {
-			require.ErrorContains(t, c.cfg.Validate(), want)
+			wantErr(t, c.cfg.Validate(), want)
 		}
 	}
 }
 
 func TestBatchStd(t *testing.T) {
-	require.Zero(t, BatchStd(nil))
-	require.InDelta(t, math.Sqrt(1.5), BatchStd([]float64{0, 3, 0, 1}), 1e-15)
-	require.InEpsilon(t, 1e200, BatchStd([]float64{1e200, -1e200}), 1e-15)
+	expect(t, BatchStd(nil) == 0)
+	wantNear(t, math.Sqrt(1.5), BatchStd([]float64{0, 3, 0, 1}), 1e-15)
+	wantClose(t, 1e200, BatchStd([]float64{1e200, -1e200}), 1e-15)
 }
 
 // TestTransformed: what objectives make of rewards, by hand, and where they make nothing of them.
@@ -271,10 +269,10 @@ func TestTransformed(t *testing.T) {
 		"scaled largest": {AdvantageConfig{Objective: ObjectiveMaxK, K: 2}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil},
 	} {
 		got := Transformed(c.rewards, c.cfg)
-		require.Equal(t, c.want == nil, got == nil, name)
-		require.InDeltaSlice(t, c.want, got, 1e-12, name)
+		wantEqual(t, c.want == nil, got == nil, name)
+		wantAllNear(t, c.want, got, 1e-12, name)
 		c.cfg.Scale = ScaleStd
-		require.Equal(t, got, Transformed(c.rewards, c.cfg), "%s: the scale must not matter", name)
+		wantEqual(t, got, Transformed(c.rewards, c.cfg), "%s: the scale must not matter", name)
 	}
-	require.Panics(t, func() { Transformed(nil, AdvantageConfig{K: 1}) })
+	wantPanic(t, func() { Transformed(nil, AdvantageConfig{K: 1}) })
 }

@@ -3,8 +3,6 @@ package credit
 import (
 	"math"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // pairOf is a pair of sequences with two and one trained tokens, and logprobs that make log-ratios of 0.5 and -0.2.
@@ -34,11 +32,11 @@ func TestPreference_Numbers(t *testing.T) {
 	} {
 		pair, logprobs := pairOf()
 		linear, value := c.loss.Linearize(pair, logprobs)
-		require.InDelta(t, c.value, value, 1e-6, "%+v", c.loss)
-		require.InDelta(t, c.chosen, linear[0].Advantage, 1e-6, "%+v", c.loss)
-		require.InDelta(t, c.rejected, linear[1].Advantage, 1e-6, "%+v", c.loss)
-		require.Equal(t, 3.0, linear[0].Weight, "three tokens, of which the trainer takes the mean, and one pair")
-		require.Zero(t, pair[0].Advantage, "what is given stays")
+		wantNear(t, c.value, value, 1e-6, "%+v", c.loss)
+		wantNear(t, c.chosen, linear[0].Advantage, 1e-6, "%+v", c.loss)
+		wantNear(t, c.rejected, linear[1].Advantage, 1e-6, "%+v", c.loss)
+		wantEqual(t, 3.0, linear[0].Weight, "three tokens, of which the trainer takes the mean, and one pair")
+		expect(t, pair[0].Advantage == 0, "what is given stays")
 	}
 }
 
@@ -47,18 +45,18 @@ func TestPreference_Extremes(t *testing.T) {
 	pair, logprobs := pairOf()
 	for _, beta := range []float64{1e4, 1e30} {
 		_, value := Preference{Beta: beta}.Linearize(pair, logprobs)
-		require.Zero(t, value, "the pair is in order")
+		expect(t, value == 0, "the pair is in order")
 		swapped := []Sequence{pair[1], pair[0]}
 		linear, value := Preference{Beta: beta}.Linearize(swapped, [][]float32{logprobs[1], logprobs[0]})
-		require.InEpsilon(t, 0.7*beta, value, 1e-6)
-		require.InEpsilon(t, beta, linear[0].Advantage, 1e-6)
+		wantClose(t, 0.7*beta, value, 1e-6)
+		wantClose(t, beta, linear[0].Advantage, 1e-6)
 	}
 }
 
 func TestPreference_Validate(t *testing.T) {
-	require.NoError(t, Preference{Beta: 0.1, Smoothing: 0.49}.Validate())
+	wantOK(t, Preference{Beta: 0.1, Smoothing: 0.49}.Validate())
 	err := Preference{Beta: math.Inf(1), Smoothing: 0.5}.Validate()
-	require.ErrorContains(t, err, "beta is +Inf")
-	require.ErrorContains(t, err, "smoothing is 0.5")
-	require.ErrorContains(t, Preference{Smoothing: math.NaN()}.Validate(), "beta is 0")
+	wantErr(t, err, "beta is +Inf")
+	wantErr(t, err, "smoothing is 0.5")
+	wantErr(t, Preference{Smoothing: math.NaN()}.Validate(), "beta is 0")
 }

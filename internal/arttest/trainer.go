@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 var (
@@ -35,7 +36,7 @@ type saved struct {
 
 // Forward implements [art.Trainer].
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +50,7 @@ func (b *Backend) Forward(
 
 // ForwardBackward implements [art.Trainer].
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +66,7 @@ func (b *Backend) ForwardBackward(
 
 // forward computes a loss and its derivative by the weight.
 func (s *training) forward(
-	data []art.Datum, loss art.Loss, config art.LossConfig,
+	data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (out *art.ForwardResult, gradient float64) {
 	out = &art.ForwardResult{}
 	at := func(list []float32, i int, missing float64) float64 {
@@ -91,20 +92,20 @@ func (s *training) forward(
 }
 
 // tokenLoss is the loss of a target by the formulas of [art.LossConfig], and its derivative by p.
-func tokenLoss(loss art.Loss, config art.LossConfig, p, q, a float64) (value, slope float64) {
+func tokenLoss(loss credit.Loss, config art.LossConfig, p, q, a float64) (value, slope float64) {
 	ratio := math.Exp(p - q)
 	clipped := max(config["clip_low_threshold"], min(config["clip_high_threshold"], ratio))
 	switch loss {
-	case art.LossImportanceSampling:
+	case credit.ImportanceSampling:
 		return -ratio * a, -ratio * a
-	case art.LossPPO:
+	case credit.PPO:
 		if clipped != ratio && clipped*a < ratio*a {
 			return -clipped * a, 0
 		}
 		return -ratio * a, -ratio * a
-	case art.LossCISPO:
+	case credit.CISPO:
 		return -clipped * a * p, -clipped * a
-	case art.LossDRO:
+	case credit.DRO:
 		return config["beta"]/2*(p-q)*(p-q) - p*a, config["beta"]*(p-q) - a
 	default:
 		return -p, -1

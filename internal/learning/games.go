@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Rewards of a game. A draw is worth nearly a win.
@@ -16,7 +17,7 @@ const won, drawn, lost, illegal = 1.0, 0.8, 0.0, -0.5
 // gameConfig is the configuration of both games.
 func gameConfig(rate float64) *art.TrainConfig {
 	return &art.TrainConfig{
-		Loss: art.LossPPO, LearningRate: rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
+		Loss: credit.PPO, LearningRate: rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0),
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // fragmentPaths are the packages that the fragments of the pages use.
 var fragmentPaths = map[string]string{
 	"context": "context", "fmt": "fmt", "http": "net/http", "io": "io", "os": "os", "strings": "strings", "testing": "testing",
-	"art": module, "agents": module + "/examples/agents", "auto": module + "/examples/agents/auto",
+	"art": module, "credit": module + "/grpo/credit",
+	"agents": module + "/examples/agents", "auto": module + "/examples/agents/auto",
 	"backendtest": module + "/backend/backendtest", "dash": module + "/backend/dash", "hosted": module + "/backend/hosted",
 	"local": module + "/backend/local", "mcp": module + "/examples/agents/mcp", "openai": module + "/backend/openai",
 	"publish": module + "/backend/publish", "ruler": module + "/ruler", "server": module + "/backend/server",

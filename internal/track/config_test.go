@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
 
 // A configuration has what is set, in plain values, and no functions.
 func TestTrainConfig(t *testing.T) {
-	cfg := &art.TrainConfig{LearningRate: 1e-3, Loss: art.LossPPO, Progress: func(art.TrainProgress) {}}
+	cfg := &art.TrainConfig{LearningRate: 1e-3, Loss: credit.PPO, Progress: func(art.TrainProgress) {}}
 	got := track.TrainConfig(art.TrainStart{Config: cfg.WithDefaults()})
 	require.Equal(t, "rl", got["kind"])
 	require.Equal(t, 1e-3, got["learning_rate"])

@@ -133,12 +133,12 @@ func TestAbsorbed_OneRow(t *testing.T) {
 // TestAbsorbed_Gradients: of losses of tokens, of sequences, of targets and of pairs, the gradient is that of sequences
 // which are computed one by one.
 func TestAbsorbed_Gradients(t *testing.T) {
-	ppo := grpo.PolicyLoss{Kind: grpo.PPO, DualClip: 3}
+	ppo := grpo.PolicyLoss{Loss: credit.PPO, DualClip: 3}
 	losses := map[string]grpo.Loss{
 		"supervised": grpo.SupervisedLoss{}, "cispo": grpo.PolicyLoss{},
-		"gspo":       grpo.PolicyLoss{Kind: grpo.GSPO, Epsilon: ptr(0.2), EpsilonHigh: ptr(0.3)},
-		"geometric":  grpo.PolicyLoss{Kind: grpo.ImportanceSampling, Level: grpo.LevelGeometric},
-		"corrected":  grpo.Corrected{Loss: ppo, Sequence: true, FromOld: true},
+		"gspo":       grpo.PolicyLoss{Loss: credit.GSPO, Epsilon: ptr(0.2), EpsilonHigh: ptr(0.3)},
+		"geometric":  grpo.PolicyLoss{Loss: credit.ImportanceSampling, Level: credit.LevelGeometric},
+		"corrected":  grpo.Corrected{Loss: ppo, Correction: credit.Correction{Sequence: true}, FromOld: true},
 		"penalized":  grpo.Penalized{Loss: ppo, KL: 0.1, Entropy: 0.05},
 		"preference": grpo.PreferenceLoss{Preference: credit.Preference{Beta: 0.3, Mean: true}},
 	}

@@ -33,7 +33,7 @@ func TestTrain_Refuses(t *testing.T) {
 	}
 	require.ErrorContains(t, train(nil, func(*Run) {}), "the batch has no sequences")
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = nil }), "the run has no loss")
-	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = grpo.PolicyLoss{Kind: "dpo"} }), `unknown loss "dpo"`)
+	require.ErrorContains(t, train(batch, func(r *Run) { r.Loss = grpo.PolicyLoss{Loss: "dpo"} }), `unknown loss "dpo"`)
 	require.ErrorContains(t, train(batch, func(r *Run) { r.Optimizer.Eps = 0 }), "eps is 0")
 	untrained := grpo.Sequence{IDs: []int32{1, 2}, Trained: []bool{false, false}, Logprobs: []float32{0, 0}}
 	require.ErrorContains(t, train([]grpo.Sequence{untrained}, func(*Run) {}), "no trained token")

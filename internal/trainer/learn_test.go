@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 )
@@ -47,7 +48,7 @@ func TestTrain_Overfits(t *testing.T) {
 
 // TestTrain_Reinforces: tokens of a positive advantage become likelier, those of a negative one less likely.
 func TestTrain_Reinforces(t *testing.T) {
-	for _, kind := range []grpo.PolicyKind{grpo.CISPO, grpo.PPO} {
+	for _, kind := range []credit.Loss{credit.CISPO, credit.PPO} {
 		for _, s := range both(t) {
 			batch := randomBatch(rand.New(rand.NewPCG(seed, 41)), 4, 64, 20)
 			for i := range batch {
@@ -55,7 +56,7 @@ func TestTrain_Reinforces(t *testing.T) {
 			}
 			batch = s.scored(t, batch, func() float32 { return 0 })
 			run := plainRun()
-			run.Loss, run.Rate = grpo.PolicyLoss{Kind: kind}, constant(1e-3)
+			run.Loss, run.Rate = grpo.PolicyLoss{Loss: kind}, constant(1e-3)
 			state, report, err := s.trainer(t, Options{}).Train(context.Background(), s.state, batch, run)
 			require.NoError(t, err)
 			require.InDelta(t, 0, report.First["loss/log_ratio_max"], graphtest.Rounding())

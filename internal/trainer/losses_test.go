@@ -35,7 +35,7 @@ func (l testLoss) Build(in grpo.LossInputs) (*Node, map[string]*Node) {
 // losses are those of package grpo, and one that the trainer has never seen.
 var losses = map[string]testLoss{
 	"supervised": {grpo.SupervisedLoss{}, plainSupervised},
-	"ppo":        {grpo.PolicyLoss{Kind: grpo.PPO}, plainPolicy(grpo.PolicyLoss{Kind: grpo.PPO})},
+	"ppo":        {grpo.PolicyLoss{Loss: credit.PPO}, plainPolicy(grpo.PolicyLoss{Loss: credit.PPO})},
 	"cispo":      {grpo.PolicyLoss{EpsilonHigh: ptr(0.4)}, plainPolicy(grpo.PolicyLoss{EpsilonHigh: ptr(0.4)})},
 	"sequence":   {sequenceLoss{}, plainSequence},
 }
@@ -60,11 +60,11 @@ func plainSupervised(batch []grpo.Sequence, logprobs, _ [][]float32) float64 {
 }
 
 func plainPolicy(l grpo.PolicyLoss) plainFunc {
-	lo, hi := l.Bounds()
+	lo, hi := credit.Policy(l).Bounds()
 	return func(batch []grpo.Sequence, logprobs, frozen [][]float32) float64 {
 		return overTokens(batch, func(i, j int) float64 {
 			a, lp, old := batch[i].Advantage, float64(logprobs[i][j]), float64(batch[i].Logprobs[j])
-			if l.Kind == grpo.PPO {
+			if l.Loss == credit.PPO {
 				ratio := math.Exp(lp - old)
 				return -min(ratio*a, max(lo, min(hi, ratio))*a)
 			}

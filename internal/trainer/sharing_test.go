@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
@@ -230,7 +231,7 @@ func TestShared_LogprobsAreTheSamplers(t *testing.T) {
 // TestShared_GradientsAreThoseOfSequencesAlone up to rounding, over random trees.
 func TestShared_GradientsAreThoseOfSequencesAlone(t *testing.T) {
 	for _, s := range both(t) {
-		for name, loss := range map[string]grpo.Loss{"cispo": grpo.PolicyLoss{}, "gspo": grpo.PolicyLoss{Kind: grpo.GSPO}} {
+		for name, loss := range map[string]grpo.Loss{"cispo": grpo.PolicyLoss{}, "gspo": grpo.PolicyLoss{Loss: credit.GSPO}} {
 			for i := range uint64(4) {
 				t.Run(fmt.Sprintf("%s/%s/%d", s.name, name, i), func(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 200+i))

@@ -43,35 +43,35 @@ type stepCase struct {
 // stepCases are the cases of steps.py by their names there.
 func stepCases() map[string]stepCase {
 	type policy = grpo.PolicyLoss
-	ppo, reinforce := policy{Kind: grpo.PPO}, policy{Kind: grpo.Reinforce}
+	ppo, reinforce := policy{Loss: credit.PPO}, policy{Loss: credit.Reinforce}
 	apart := credit.AdvantageConfig{Scale: credit.ScaleNone}
 	constant := credit.NormalizeConfig{Weighting: credit.WeightConstant, Advantages: new(bool)}
 	dpo := func(p credit.Preference) stepCase {
 		return stepCase{loss: grpo.PreferenceLoss{Preference: p}, plain: true}
 	}
-	everything := grpo.Penalized{Loss: grpo.Corrected{Loss: policy{Kind: grpo.PPO, EpsilonHigh: ptr(0.4), DualClip: 2.5,
-		Tau: 0.1, Level: grpo.LevelGeometric}}, KL: 0.1, Entropy: 0.05}
+	everything := grpo.Penalized{Loss: grpo.Corrected{Loss: policy{Loss: credit.PPO, EpsilonHigh: ptr(0.4), DualClip: 2.5,
+		KimiTau: 0.1, Level: credit.LevelGeometric}}, KL: 0.1, Entropy: 0.05}
 	cases := map[string]stepCase{
 		"cispo, mask":    {loss: policy{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.3), MaskRatio: true}},
-		"cispo, tau":     {loss: policy{Tau: 0.2}},
-		"cispo, average": {loss: policy{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.3), Level: grpo.LevelAverage}},
+		"cispo, tau":     {loss: policy{KimiTau: 0.2}},
+		"cispo, average": {loss: policy{Epsilon: ptr(0.3), EpsilonHigh: ptr(0.3), Level: credit.LevelAverage}},
 
-		"ppo, upper bound":    {loss: policy{Kind: grpo.PPO, EpsilonHigh: ptr(0.4)}},
-		"ppo, dual clip":      {loss: policy{Kind: grpo.PPO, DualClip: 3}},
-		"ppo, mask":           {loss: policy{Kind: grpo.PPO, Epsilon: ptr(0.3), MaskRatio: true}},
-		"ppo, tau":            {loss: policy{Kind: grpo.PPO, Tau: 0.2}},
-		"ppo, sequence":       {loss: policy{Kind: grpo.PPO, Epsilon: ptr(0.1), Level: grpo.LevelSequence}},
-		"ppo, average":        {loss: policy{Kind: grpo.PPO, Level: grpo.LevelAverage}},
-		"ppo, geometric mean": {loss: policy{Kind: grpo.PPO, Level: grpo.LevelGeometric}},
+		"ppo, upper bound":    {loss: policy{Loss: credit.PPO, EpsilonHigh: ptr(0.4)}},
+		"ppo, dual clip":      {loss: policy{Loss: credit.PPO, DualClip: 3}},
+		"ppo, mask":           {loss: policy{Loss: credit.PPO, Epsilon: ptr(0.3), MaskRatio: true}},
+		"ppo, tau":            {loss: policy{Loss: credit.PPO, KimiTau: 0.2}},
+		"ppo, sequence":       {loss: policy{Loss: credit.PPO, Epsilon: ptr(0.1), Level: credit.LevelSequence}},
+		"ppo, average":        {loss: policy{Loss: credit.PPO, Level: credit.LevelAverage}},
+		"ppo, geometric mean": {loss: policy{Loss: credit.PPO, Level: credit.LevelGeometric}},
 
-		"importance_sampling, sequence": {loss: policy{Kind: grpo.ImportanceSampling, Level: grpo.LevelSequence}},
-		"dro, beta":                     {loss: policy{Kind: grpo.DRO, Beta: 0.4}},
+		"importance_sampling, sequence": {loss: policy{Loss: credit.ImportanceSampling, Level: credit.LevelSequence}},
+		"dro, beta":                     {loss: policy{Loss: credit.DRO, DROBeta: 0.4}},
 
 		"truncated":             {loss: grpo.Corrected{Loss: ppo}},
-		"truncated, sequence":   {loss: grpo.Corrected{Loss: ppo, Sequence: true}},
+		"truncated, sequence":   {loss: grpo.Corrected{Loss: ppo, Correction: credit.Correction{Sequence: true}}},
 		"truncated, recomputed": {loss: grpo.Corrected{Loss: ppo, FromOld: true}, recomputed: true},
-		"masked":                {loss: grpo.Corrected{Loss: reinforce, Method: grpo.Mask, High: 2.5}},
-		"masked, sequence":      {loss: grpo.Corrected{Loss: reinforce, Method: grpo.Mask, Low: 0.3, High: 3, Sequence: true}},
+		"masked":                {loss: grpo.Corrected{Loss: reinforce, Correction: credit.Correction{Method: credit.CorrectMask, High: 2.5}}},
+		"masked, sequence":      {loss: grpo.Corrected{Loss: reinforce, Correction: credit.Correction{Method: credit.CorrectMask, Low: 0.3, High: 3, Sequence: true}}},
 
 		"kl k1":               {loss: grpo.Penalized{Loss: ppo, KL: 0.1, Estimator: credit.K1}},
 		"kl k2":               {loss: grpo.Penalized{Loss: ppo, KL: 0.1, Estimator: credit.K2}},
@@ -90,12 +90,12 @@ func stepCases() map[string]stepCase {
 		"dpo, smoothing": dpo(credit.Preference{Beta: 0.5, Smoothing: 0.1}),
 		"dpo, mean":      dpo(credit.Preference{Beta: 5, Mean: true}),
 	}
-	for _, kind := range grpo.PolicyKinds() {
-		c := stepCase{loss: policy{Kind: kind}}
+	for _, kind := range credit.Losses() {
+		c := stepCase{loss: policy{Loss: kind}}
 		switch kind {
-		case grpo.DrGRPO:
+		case credit.DrGRPO:
 			c.advantages, c.weights = apart, constant
-		case grpo.DAPO:
+		case credit.DAPO:
 			c.weights.Weighting = credit.WeightToken
 		}
 		cases[string(kind)] = c
@@ -138,7 +138,7 @@ func (g *stepsGolden) advantages(t *testing.T, c *stepCase) (list []float64) {
 			tokens[at] += s.NumTrained()
 		}
 		for i := range rewards {
-			rewards[i] += credit.OverlongPenalty(tokens[i], c.overlong[0], c.overlong[1])
+			rewards[i] += credit.Overlong{Longest: c.overlong[0], Buffer: c.overlong[1]}.Of(tokens[i])
 		}
 	}
 	for len(list) < len(rewards) {

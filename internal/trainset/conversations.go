@@ -14,7 +14,7 @@ func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns a
 	out := &Set{limit: limit, origins: map[int]origin{}}
 	for i, one := range trajectories {
 		if one == nil {
-			out.skip(0, i, art.SkipNoSamples, "the trajectory is nil")
+			out.skip(0, i, credit.ReasonNoSamples, "the trajectory is nil")
 			continue
 		}
 		before := len(out.Sequences)
@@ -36,16 +36,16 @@ func (b *Set) addTarget(i int, t *chat.Template, h *art.History, turns art.Turns
 	}
 	ids, mask, err := t.TargetFrom(first, h.Messages, h.Tools)
 	if err != nil {
-		b.skip(0, i, art.SkipBadSample, err.Error())
+		b.skip(0, i, credit.ReasonBadSample, err.Error())
 		return
 	}
 	seq := credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1,
 		Trajectory: i}
 	switch {
 	case seq.NumTrained() == 0:
-		b.skip(0, i, art.SkipNoSamples, "no assistant message")
+		b.skip(0, i, credit.ReasonNoSamples, "no assistant message")
 	case seq.NumInputs() > b.limit:
-		b.skip(0, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
+		b.skip(0, i, credit.ReasonTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
 	default:
 		b.Sequences = append(b.Sequences, seq)
 	}

@@ -37,8 +37,8 @@ func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit
 	for g, group := range groups {
 		rewards[g] = comparedRewards(group, cfg)
 	}
-	if cfg.Scale == art.ScaleBatch {
-		b.std = batchStd(rewards, advantageConfig(cfg)) + credit.StdEpsilon
+	if cfg.Scale == credit.ScaleBatch {
+		b.std = batchStd(rewards, cfg.Credit().Advantages) + credit.StdEpsilon
 	}
 	for g, group := range groups {
 		before := b.Trained
@@ -51,7 +51,7 @@ func FromGroups(groups []*art.TrajectoryGroup, cfg *art.TrainConfig, step, limit
 	return b
 }
 
-func (b *Set) skip(group, trajectory int, reason art.SkipReason, detail string) {
+func (b *Set) skip(group, trajectory int, reason credit.Reason, detail string) {
 	b.Skipped = append(b.Skipped, art.Skip{Group: group, Trajectory: trajectory, Reason: reason, Detail: detail})
 }
 
@@ -59,25 +59,25 @@ func (b *Set) skip(group, trajectory int, reason art.SkipReason, detail string) 
 // that cannot be trained on for another reason is not. rewards are the compared ones.
 func (b *Set) addGroup(g int, group *art.TrajectoryGroup, rewards []float64) {
 	if group == nil || len(group.Trajectories) == 0 {
-		b.skip(g, -1, art.SkipEmptyGroup, "")
+		b.skip(g, -1, credit.ReasonEmptyGroup, "")
 		return
 	}
 	var usable []int
 	for i, t := range group.Trajectories {
 		switch {
 		case t == nil:
-			b.skip(g, i, art.SkipNoSamples, "the trajectory is nil")
+			b.skip(g, i, credit.ReasonNoSamples, "the trajectory is nil")
 		case math.IsNaN(rewards[i]):
-			b.skip(g, i, art.SkipBadReward, fmt.Sprintf("reward is %v", t.Reward))
+			b.skip(g, i, credit.ReasonBadReward, fmt.Sprintf("reward is %v", t.Reward))
 		default:
 			usable = append(usable, i)
 			b.penalties += rewards[i] - t.Reward
 		}
 	}
 	compared := present(rewards)
-	advantages, reason := credit.Advantages(compared, advantageConfig(b.cfg))
+	advantages, reason := credit.Advantages(compared, b.cfg.Credit().Advantages)
 	if reason != credit.ReasonNone {
-		b.skip(g, -1, art.SkipReason(reason), fmt.Sprintf("rewards %v", compared))
+		b.skip(g, -1, reason, fmt.Sprintf("rewards %v", compared))
 		return
 	}
 	for k, i := range usable {
@@ -86,9 +86,9 @@ func (b *Set) addGroup(g int, group *art.TrajectoryGroup, rewards []float64) {
 }
 
 // CheckGroup says why a training skips a group as a whole, or "" where it has advantages. cfg has its defaults.
-func CheckGroup(group *art.TrajectoryGroup, cfg *art.TrainConfig) art.SkipReason {
-	_, reason := credit.Advantages(present(comparedRewards(group, cfg)), advantageConfig(cfg))
-	return art.SkipReason(reason)
+func CheckGroup(group *art.TrajectoryGroup, cfg *art.TrainConfig) credit.Reason {
+	_, reason := credit.Advantages(present(comparedRewards(group, cfg)), cfg.Credit().Advantages)
+	return reason
 }
 
 // comparedRewards returns what the trajectories of a group are compared by, the rewards with the penalty for length. It
@@ -97,30 +97,18 @@ func comparedRewards(group *art.TrajectoryGroup, cfg *art.TrainConfig) []float64
 	rewards := noAdvantages(group)
 	for i := range rewards {
 		if t := group.Trajectories[i]; t != nil && !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
-			rewards[i] = t.Reward + overlong(t, cfg.Overlong)
+			rewards[i] = t.Reward + cfg.Overlong.Of(sampledTokens(t))
 		}
 	}
 	return rewards
 }
 
-// overlong returns what is added to the reward of a trajectory for its length.
-func overlong(t *art.Trajectory, o art.Overlong) float64 {
-	if o.Longest == 0 {
-		return 0
-	}
-	tokens := 0
+// sampledTokens counts the tokens of a trajectory that the model sampled.
+func sampledTokens(t *art.Trajectory) (n int) {
 	for _, s := range t.Samples() {
-		tokens += len(s.IDs)
+		n += len(s.IDs)
 	}
-	return o.Penalty * credit.OverlongPenalty(tokens, o.Longest, o.Buffer)
-}
-
-// advantageConfig translates a configuration.
-func advantageConfig(cfg *art.TrainConfig) credit.AdvantageConfig {
-	return credit.AdvantageConfig{
-		Baseline: credit.Baseline(cfg.Baseline), Scale: credit.Scale(cfg.Scale), Objective: credit.Objective(cfg.Objective),
-		K: cfg.K, Tolerance: cfg.VarianceTolerance,
-	}
+	return n
 }
 
 // present returns the rewards that are there.
@@ -139,18 +127,18 @@ func batchStd(rewards [][]float64, cfg credit.AdvantageConfig) float64 {
 
 func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	if len(t.Samples()) == 0 {
-		b.skip(g, i, art.SkipNoSamples, "no message was sampled by the model")
+		b.skip(g, i, credit.ReasonNoSamples, "no message was sampled by the model")
 		return
 	}
 	if advantage == 0 {
-		b.skip(g, i, art.SkipZeroAdvantage, "")
+		b.skip(g, i, credit.ReasonZeroAdvantage, "")
 		return
 	}
 	var sequences []credit.Sequence
 	for _, h := range t.Histories() {
 		list, err := b.historySequences(h)
 		if err != nil {
-			b.skip(g, i, art.SkipBadSample, err.Error())
+			b.skip(g, i, credit.ReasonBadSample, err.Error())
 			return
 		}
 		sequences = append(sequences, list...)
@@ -159,7 +147,7 @@ func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 		s := &sequences[k]
 		s.Advantage, s.Trajectory = advantage, b.Trained
 		if n := s.NumInputs(); n > b.limit {
-			b.skip(g, i, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
+			b.skip(g, i, credit.ReasonTooLong, fmt.Sprintf("%d tokens, the context has %d", n, b.limit))
 			return
 		}
 	}
@@ -177,10 +165,10 @@ func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 // skipUntrained skips a trajectory without a token to train.
 func (b *Set) skipUntrained(g, i int, t *art.Trajectory) {
 	if slices.ContainsFunc(t.Samples(), b.masked) {
-		b.skip(g, i, art.SkipTruncated, "its replies ended at the limit of tokens")
+		b.skip(g, i, credit.ReasonTruncated, "its replies ended at the limit of tokens")
 		return
 	}
-	b.skip(g, i, art.SkipNoSamples, "every sampled token was forced")
+	b.skip(g, i, credit.ReasonNoSamples, "every sampled token was forced")
 }
 
 // masked reports whether a sample is left out because it was cut.
@@ -271,12 +259,4 @@ func checkSample(s *art.Sample, vocab int) error {
 		}
 	}
 	return nil
-}
-
-// NormalizeConfig translates a configuration.
-func NormalizeConfig(cfg *art.TrainConfig) credit.NormalizeConfig {
-	return credit.NormalizeConfig{
-		Weighting: credit.Weighting(cfg.Weighting), Length: cfg.Length, Balance: cfg.AdvantageBalance,
-		Advantages: cfg.NormalizeAdvantages,
-	}
 }

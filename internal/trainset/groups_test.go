@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // sampled returns a message with a sample of the given ids.
@@ -75,20 +76,20 @@ func TestCollect_Skips(t *testing.T) {
 		groups []*art.TrajectoryGroup
 		want   art.Skip // without detail
 	}{
-		"nil group":   {[]*art.TrajectoryGroup{nil}, art.Skip{Trajectory: -1, Reason: art.SkipEmptyGroup}},
-		"empty group": {group(), art.Skip{Trajectory: -1, Reason: art.SkipEmptyGroup}},
-		"one":         {group(good(1)), art.Skip{Trajectory: -1, Reason: art.SkipSingleton}},
-		"equal":       {group(good(.1), good(.1), good(.1)), art.Skip{Trajectory: -1, Reason: art.SkipNoVariance}},
-		"NaN":         {group(good(1), good(2), good(math.NaN())), art.Skip{Trajectory: 2, Reason: art.SkipBadReward}},
-		"infinite":    {group(good(1), good(math.Inf(1)), good(2)), art.Skip{Trajectory: 1, Reason: art.SkipBadReward}},
-		"nil":         {group(good(1), nil, good(2)), art.Skip{Trajectory: 1, Reason: art.SkipNoSamples}},
-		"no sample":   {group(good(1), good(2), rewarded(3)), art.Skip{Trajectory: 2, Reason: art.SkipNoSamples}},
-		"all forced":  {group(good(1), good(2), with(func(s *art.Sample) { s.Forced = []bool{true} })), art.Skip{Trajectory: 2, Reason: art.SkipNoSamples}},
-		"mean":        {group(good(1), good(2), good(3)), art.Skip{Trajectory: 1, Reason: art.SkipZeroAdvantage}},
-		"too long":    {group(good(1), good(2), with(func(s *art.Sample) { s.PromptIDs = make([]int32, 21) })), art.Skip{Trajectory: 2, Reason: art.SkipTooLong}},
-		"vocabulary":  {group(good(1), good(2), with(func(s *art.Sample) { s.IDs[0] = 100 })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
-		"NaN logprob": {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs[0] = float32(math.NaN()) })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
-		"lengths":     {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs = nil })), art.Skip{Trajectory: 2, Reason: art.SkipBadSample}},
+		"nil group":   {[]*art.TrajectoryGroup{nil}, art.Skip{Trajectory: -1, Reason: credit.ReasonEmptyGroup}},
+		"empty group": {group(), art.Skip{Trajectory: -1, Reason: credit.ReasonEmptyGroup}},
+		"one":         {group(good(1)), art.Skip{Trajectory: -1, Reason: credit.ReasonSingleton}},
+		"equal":       {group(good(.1), good(.1), good(.1)), art.Skip{Trajectory: -1, Reason: credit.ReasonNoVariance}},
+		"NaN":         {group(good(1), good(2), good(math.NaN())), art.Skip{Trajectory: 2, Reason: credit.ReasonBadReward}},
+		"infinite":    {group(good(1), good(math.Inf(1)), good(2)), art.Skip{Trajectory: 1, Reason: credit.ReasonBadReward}},
+		"nil":         {group(good(1), nil, good(2)), art.Skip{Trajectory: 1, Reason: credit.ReasonNoSamples}},
+		"no sample":   {group(good(1), good(2), rewarded(3)), art.Skip{Trajectory: 2, Reason: credit.ReasonNoSamples}},
+		"all forced":  {group(good(1), good(2), with(func(s *art.Sample) { s.Forced = []bool{true} })), art.Skip{Trajectory: 2, Reason: credit.ReasonNoSamples}},
+		"mean":        {group(good(1), good(2), good(3)), art.Skip{Trajectory: 1, Reason: credit.ReasonZeroAdvantage}},
+		"too long":    {group(good(1), good(2), with(func(s *art.Sample) { s.PromptIDs = make([]int32, 21) })), art.Skip{Trajectory: 2, Reason: credit.ReasonTooLong}},
+		"vocabulary":  {group(good(1), good(2), with(func(s *art.Sample) { s.IDs[0] = 100 })), art.Skip{Trajectory: 2, Reason: credit.ReasonBadSample}},
+		"NaN logprob": {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs[0] = float32(math.NaN()) })), art.Skip{Trajectory: 2, Reason: credit.ReasonBadSample}},
+		"lengths":     {group(good(1), good(2), with(func(s *art.Sample) { s.Logprobs = nil })), art.Skip{Trajectory: 2, Reason: credit.ReasonBadSample}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := collectAll(c.groups)
@@ -108,7 +109,7 @@ func TestCollect_Skips(t *testing.T) {
 func TestCollect_ScaleBatch(t *testing.T) {
 	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
 	groups := append(group(play(0), play(1)), append(group(play(3), play(3)), group(play(0), play(0.5))...)...)
-	b := FromGroups(groups, (&art.TrainConfig{Scale: art.ScaleBatch}).WithDefaults(), 0, 20, 100)
+	b := FromGroups(groups, (&art.TrainConfig{Scale: credit.ScaleBatch}).WithDefaults(), 0, 20, 100)
 	std := math.Sqrt((0+1+9+9+0+0.25)/6-(7.5/6)*(7.5/6)) + 1e-6
 	var got []float64
 	for _, s := range b.Sequences {
@@ -128,18 +129,18 @@ func TestCollect_ScaleBatchOfObjectives(t *testing.T) {
 		raw     []float64 // what becomes of the rewards of both groups
 		want    []float64 // advantages but for the scale
 	}{
-		"rank": {art.TrainConfig{Objective: art.ObjectiveRank}, []float64{0, 1000, 10}, []float64{0, 1, 0.5, 0.5, 0.5},
+		"rank": {art.TrainConfig{Objective: credit.ObjectiveRank}, []float64{0, 1000, 10}, []float64{0, 1, 0.5, 0.5, 0.5},
 			[]float64{-0.5, 0.5}},
-		"pass@k": {art.TrainConfig{Objective: art.ObjectivePassK, K: 2}, []float64{1, 0, 0, 0},
+		"pass@k": {art.TrainConfig{Objective: credit.ObjectivePassK, K: 2}, []float64{1, 0, 0, 0},
 			[]float64{0.5, -1.0 / 6, -1.0 / 6, -1.0 / 6, 0, 0}, []float64{0.5, -1.0 / 6, -1.0 / 6, -1.0 / 6}},
-		"max@k": {art.TrainConfig{Objective: art.ObjectiveMaxK, K: 2}, []float64{3, 1, 0}, []float64{2.5, 0.5, 0, 0, 0},
+		"max@k": {art.TrainConfig{Objective: credit.ObjectiveMaxK, K: 2}, []float64{3, 1, 0}, []float64{2.5, 0.5, 0, 0, 0},
 			[]float64{2.5, 0.5}},
 	} {
 		var first []*art.Trajectory
 		for _, r := range c.rewards {
 			first = append(first, play(r))
 		}
-		c.cfg.Scale = art.ScaleBatch
+		c.cfg.Scale = credit.ScaleBatch
 		b := FromGroups(append(group(first...), other), c.cfg.WithDefaults(), 0, 20, 100)
 		var got []float64
 		for _, s := range b.Sequences {
@@ -161,7 +162,7 @@ func deviation(x []float64) float64 {
 
 // TestCollect_ScaleBatchOfPenalized: the standard deviation is of the rewards after the penalty for length.
 func TestCollect_ScaleBatchOfPenalized(t *testing.T) {
-	cfg := &art.TrainConfig{Scale: art.ScaleBatch, Overlong: art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}}
+	cfg := &art.TrainConfig{Scale: credit.ScaleBatch, Overlong: credit.Overlong{Longest: 5, Buffer: 2, Penalty: 3}}
 	long, short := sampled([]int32{1}, []int32{2, 3, 4, 5}), sampled([]int32{1}, []int32{2})
 	b := FromGroups(append(group(rewarded(1, long), rewarded(1, short)), group(rewarded(4, short), rewarded(4, short))...),
 		cfg.WithDefaults(), 0, 20, 100)
@@ -174,11 +175,11 @@ func TestCollect_Objectives(t *testing.T) {
 	play := func(reward float64) *art.Trajectory { return rewarded(reward, sampled([]int32{1}, []int32{2})) }
 	for _, c := range []struct {
 		cfg  art.TrainConfig
-		want art.SkipReason
+		want credit.Reason
 	}{
-		{art.TrainConfig{Objective: art.ObjectivePassK, K: 2}, art.SkipNotBinary},
-		{art.TrainConfig{Objective: art.ObjectiveMaxK, K: 4}, art.SkipSmallGroup},
-		{art.TrainConfig{VarianceTolerance: 1}, art.SkipNoVariance},
+		{art.TrainConfig{Objective: credit.ObjectivePassK, K: 2}, credit.ReasonNotBinary},
+		{art.TrainConfig{Objective: credit.ObjectiveMaxK, K: 4}, credit.ReasonSmallGroup},
+		{art.TrainConfig{VarianceTolerance: 1}, credit.ReasonNoVariance},
 	} {
 		b := FromGroups(group(play(0), play(0.5), play(1)), c.cfg.WithDefaults(), 0, 20, 100)
 		require.Empty(t, b.Sequences)
@@ -190,18 +191,18 @@ func TestCollect_Objectives(t *testing.T) {
 func TestCheckGroup(t *testing.T) {
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, seed))
-	counts := map[art.SkipReason]int{}
+	counts := map[credit.Reason]int{}
 	for range 2000 {
 		cfg := []*art.TrainConfig{
-			{}, {VarianceTolerance: 0.6}, {Overlong: art.Overlong{Longest: 3, Buffer: 2}}, {Objective: art.ObjectiveRank},
-			{Objective: art.ObjectivePassK, K: 2}, {Objective: art.ObjectiveMaxK, K: 3}, {Objective: art.ObjectivePassK, K: 4},
+			{}, {VarianceTolerance: 0.6}, {Overlong: credit.Overlong{Longest: 3, Buffer: 2}}, {Objective: credit.ObjectiveRank},
+			{Objective: credit.ObjectivePassK, K: 2}, {Objective: credit.ObjectiveMaxK, K: 3}, {Objective: credit.ObjectivePassK, K: 4},
 		}[random.IntN(7)].WithDefaults()
 		g := &art.TrajectoryGroup{}
 		for range random.IntN(6) {
 			reward := []float64{0, 0, 0, 1, 1, 1, 0.5, math.NaN()}[random.IntN(8)]
 			g.Trajectories = append(g.Trajectories, rewarded(reward, sampled([]int32{1}, make([]int32, 1+random.IntN(4)))))
 		}
-		want := art.SkipReason("")
+		want := credit.Reason("")
 		for _, s := range FromGroups([]*art.TrajectoryGroup{g}, cfg, 0, 20, 100).Skipped {
 			if s.Trajectory < 0 {
 				want = s.Reason
@@ -211,7 +212,7 @@ func TestCheckGroup(t *testing.T) {
 		require.Equal(t, want, CheckGroup(g, cfg), "seed %d: %+v", seed, cfg)
 	}
 	require.Len(t, counts, 6, "advantages, and five reasons: %v", counts)
-	require.Equal(t, art.SkipEmptyGroup, CheckGroup(nil, (&art.TrainConfig{}).WithDefaults()))
+	require.Equal(t, credit.ReasonEmptyGroup, CheckGroup(nil, (&art.TrainConfig{}).WithDefaults()))
 }
 
 // TestCollect_Advantages: the result tells the advantage of each trajectory that is trained on, and NaN of others.
@@ -253,8 +254,8 @@ func TestCollect_Truncated(t *testing.T) {
 
 // TestCollect_Overlong: 4 sampled tokens of at most 5, with a buffer of 2, cost half of the penalty.
 func TestCollect_Overlong(t *testing.T) {
-	overlong := art.Overlong{Longest: 5, Buffer: 2, Penalty: 3}
-	cfg := (&art.TrainConfig{Scale: art.ScaleNone, Overlong: overlong}).WithDefaults()
+	overlong := credit.Overlong{Longest: 5, Buffer: 2, Penalty: 3}
+	cfg := (&art.TrainConfig{Scale: credit.ScaleNone, Overlong: overlong}).WithDefaults()
 	b := FromGroups(group(
 		rewarded(1, sampled([]int32{1}, []int32{2, 3, 4, 5})), rewarded(1, sampled([]int32{1}, []int32{2})),
 	), cfg, 0, 20, 100)
@@ -270,7 +271,7 @@ func TestCollect_Behavior(t *testing.T) {
 	hot.Sample.Sampled = []float32{-0.5, -0.25}
 	groups := group(rewarded(1, hot), rewarded(0, sampled([]int32{1}, []int32{4})))
 	require.Nil(t, collectAll(groups).Sequences[0].Behavior)
-	cfg := &art.TrainConfig{Correction: art.Correction{Method: art.CorrectTruncate, Behavior: true}}
+	cfg := &art.TrainConfig{Correction: credit.Correction{Method: credit.CorrectTruncate, Behavior: true}}
 	b := FromGroups(groups, cfg.WithDefaults(), 0, 20, 100)
 	require.Equal(t, []float32{0, -0.5, -0.25}, b.Sequences[0].Behavior)
 	require.Equal(t, []float32{0, -4}, b.Sequences[1].Behavior, "as the policy's where none were recorded")

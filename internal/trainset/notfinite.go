@@ -1,6 +1,9 @@
 package trainset
 
-import "github.com/goart-dev/art"
+import (
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
+)
 
 // origin is where a trajectory is in what the training call was given.
 type origin struct{ group, trajectory int }
@@ -19,7 +22,7 @@ func (b *Set) SkipNotFinite(alone, together []int) []art.Skip {
 		for _, i := range x.list {
 			if !seen[i] {
 				seen[i] = true
-				b.skip(b.origins[i].group, b.origins[i].trajectory, art.SkipNotFinite, x.detail)
+				b.skip(b.origins[i].group, b.origins[i].trajectory, credit.ReasonNotFinite, x.detail)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func TestSet_SkipNotFinite(t *testing.T) {
 	groups := append(group(good(1), good(1)), nil) // both are skipped
 	groups = append(groups, group(rewarded(4), good(1), nil, good(2))...)
 	b := collectAll(groups)
-	sequences, err := credit.Normalize(b.Sequences, NormalizeConfig((&art.TrainConfig{}).WithDefaults()))
+	sequences, err := credit.Normalize(b.Sequences, (&art.TrainConfig{}).WithDefaults().Credit().Normalize)
 	require.NoError(t, err)
 	require.Len(t, sequences, 2)
 	first, second := sequences[0].Trajectory, sequences[1].Trajectory
@@ -26,7 +26,7 @@ func TestSet_SkipNotFinite(t *testing.T) {
 	require.Len(t, skips, 2)
 	require.Equal(t, []int{2, 3, 2, 1}, []int{skips[0].Group, skips[0].Trajectory, skips[1].Group, skips[1].Trajectory})
 	for _, s := range skips {
-		require.Equal(t, art.SkipNotFinite, s.Reason)
+		require.Equal(t, credit.ReasonNotFinite, s.Reason)
 	}
 	require.Contains(t, skips[0].Detail, "its loss or gradient is NaN or infinite")
 	require.Contains(t, skips[1].Detail, "the sum of the gradients of its update overflowed")

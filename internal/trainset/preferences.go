@@ -21,7 +21,7 @@ func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
 			continue
 		}
 		if !samePrompt(&chosen, &rejected) {
-			out.skip(i, -1, art.SkipBadSample, "the template renders the common prompt differently before the two answers")
+			out.skip(i, -1, credit.ReasonBadSample, "the template renders the common prompt differently before the two answers")
 			continue
 		}
 		out.Sequences = append(out.Sequences, chosen, rejected)
@@ -36,16 +36,16 @@ func (b *Set) answer(
 ) (seq credit.Sequence, ok bool) {
 	ids, mask, err := template.TargetFrom(prompt, t.Messages, t.Tools)
 	if err != nil {
-		b.skip(pair, side, art.SkipBadSample, err.Error())
+		b.skip(pair, side, credit.ReasonBadSample, err.Error())
 		return seq, false
 	}
 	b.origins[2*pair+side] = origin{pair, side}
 	seq = credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Trajectory: 2*pair + side}
 	switch {
 	case seq.NumTrained() == 0:
-		b.skip(pair, side, art.SkipNoSamples, "the answer has no tokens")
+		b.skip(pair, side, credit.ReasonNoSamples, "the answer has no tokens")
 	case seq.NumInputs() > b.limit:
-		b.skip(pair, side, art.SkipTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
+		b.skip(pair, side, credit.ReasonTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
 	default:
 		return seq, true
 	}

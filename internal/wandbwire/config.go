@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // RLTrain is the experimental_config of a training. Fields that are absent or null have their defaults.
@@ -47,9 +48,9 @@ func value[T any](p *T) (v T) {
 }
 
 // levels are the names of the levels of the importance ratio.
-var levels = map[string]art.Level{
-	"": "", "token": art.LevelToken, "sequence": art.LevelSequence, "average": art.LevelAverage,
-	"geometric_average": art.LevelGeometric,
+var levels = map[string]credit.Level{
+	"": "", "token": credit.LevelToken, "sequence": credit.LevelSequence, "average": credit.LevelAverage,
+	"geometric_average": credit.LevelGeometric,
 }
 
 // TrainConfig returns the same configuration of a training. What it cannot express is an error that lists all of it.
@@ -58,21 +59,22 @@ func (c *RLTrain) TrainConfig() (*art.TrainConfig, error) {
 		return &art.TrainConfig{}, nil
 	}
 	out := &art.TrainConfig{
-		LearningRate: value(c.LearningRate), Loss: art.Loss(value(c.LossFn)), Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh,
-		MaskRatio: value(c.MaskProbRatio), KimiTau: value(c.KimiTau), AdvantageBalance: value(c.AdvantageBalance),
+		LearningRate: value(c.LearningRate), Loss: credit.Loss(value(c.LossFn)),
+		Epsilon: c.Epsilon, EpsilonHigh: c.EpsilonHigh, MaskRatio: value(c.MaskProbRatio),
+		KimiTau: value(c.KimiTau), AdvantageBalance: value(c.AdvantageBalance),
 		PrecalculateLogprobs: value(c.PrecalculateLogprobs),
 	}
 	if out.Loss == "" && value(c.PPO) {
-		out.Loss = art.LossPPO
+		out.Loss = credit.PPO
 	}
 	if c.ScaleRewards != nil && !*c.ScaleRewards || c.NormalizeAdvantages != nil && !*c.NormalizeAdvantages {
-		out.Scale = art.ScaleNone
+		out.Scale = credit.ScaleNone
 	}
 	if bound := value(c.Truncated); bound != 0 {
-		out.Correction = art.Correction{Method: art.CorrectTruncate, High: bound}
+		out.Correction = credit.Correction{Method: credit.CorrectTruncate, High: bound}
 	}
 	if coef := value(c.KLCoef); coef != 0 {
-		out.KL = art.KL{Advantage: true, Coef: coef, Step: c.KLStep, Lag: value(c.KLLag)}
+		out.KL = credit.KL{Advantage: true, Coef: coef, Step: c.KLStep, Lag: value(c.KLLag)}
 	}
 	level, known := levels[value(c.ImportanceLevel)]
 	out.Level = level
@@ -108,10 +110,10 @@ func (c *RLTrain) check(level bool) error {
 // for is an error that lists all of it.
 func NewRLTrain(cfg *art.TrainConfig) (*RLTrain, error) {
 	loss, level := string(cfg.Loss), string(cfg.Level)
-	if cfg.Level == art.LevelGeometric {
+	if cfg.Level == credit.LevelGeometric {
 		level = "geometric_average"
 	}
-	scale, ppo := cfg.Scale == art.ScaleStd, cfg.Loss == art.LossPPO
+	scale, ppo := cfg.Scale == credit.ScaleStd, cfg.Loss == credit.PPO
 	out := &RLTrain{
 		LearningRate: &cfg.LearningRate, LossFn: &loss, PPO: &ppo, Epsilon: cfg.Epsilon, EpsilonHigh: cfg.EpsilonHigh,
 		ImportanceLevel: &level, MaskProbRatio: &cfg.MaskRatio, AdvantageBalance: &cfg.AdvantageBalance,
@@ -144,14 +146,14 @@ func unsupported(cfg *art.TrainConfig) error {
 		name string
 		ok   bool
 	}{
-		{"Loss " + string(cfg.Loss), cfg.Loss == art.LossCISPO || cfg.Loss == art.LossPPO},
+		{"Loss " + string(cfg.Loss), cfg.Loss == credit.CISPO || cfg.Loss == credit.PPO},
 		{"DualClip", cfg.DualClip == 0},
-		{"Correction", cfg.Correction == art.Correction{} ||
-			cfg.Correction == art.Correction{Method: art.CorrectTruncate, High: cfg.Correction.High}},
-		{"KL without Advantage", cfg.KL.Coef == 0 || cfg.KL.Advantage && cfg.KL.Estimator == art.KLK1},
+		{"Correction", cfg.Correction == credit.Correction{} ||
+			cfg.Correction == credit.Correction{Method: credit.CorrectTruncate, High: cfg.Correction.High}},
+		{"KL without Advantage", cfg.KL.Coef == 0 || cfg.KL.Advantage && cfg.KL.Estimator == credit.K1},
 		{"EntropyBonus", cfg.EntropyBonus == 0}, {"MaskTruncated", !cfg.MaskTruncated},
-		{"Overlong", cfg.Overlong == art.Overlong{}}, {"Baseline", cfg.Baseline == d.Baseline},
-		{"Scale " + string(cfg.Scale), cfg.Scale == art.ScaleStd || cfg.Scale == art.ScaleNone},
+		{"Overlong", cfg.Overlong == credit.Overlong{}}, {"Baseline", cfg.Baseline == d.Baseline},
+		{"Scale " + string(cfg.Scale), cfg.Scale == credit.ScaleStd || cfg.Scale == credit.ScaleNone},
 		{"Objective", cfg.Objective == d.Objective}, {"Weighting", cfg.Weighting == d.Weighting},
 		{"VarianceTolerance", cfg.VarianceTolerance == d.VarianceTolerance},
 		{"NormalizeAdvantages", *cfg.NormalizeAdvantages}, {"Epochs", cfg.Epochs == 1},

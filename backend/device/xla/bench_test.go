@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
@@ -307,7 +308,7 @@ func train(b *testing.B, on compute.Backend, w *model.Weights, a *lora.Adapter, 
 	}
 	measure(b, r.rows*r.length, func() {
 		_, _, err := teacher.Train(context.Background(), state, all, trainer.Run{
-			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(),
+			Loss: grpo.PolicyLoss{Loss: credit.PPO}, Optimizer: grpo.DefaultAdamW(),
 			Rate: func(int) float64 { return 1e-4 }, Epochs: 1, MiniBatches: 1,
 		})
 		require.NoError(b, err)

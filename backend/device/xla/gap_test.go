@@ -26,7 +26,7 @@ func TestGap_PerBucket(t *testing.T) {
 	teacher := trainer.New(trainer.AdapterTarget(w.Config, params, a), trainer.Options{Device: on})
 	gap := func(batch []grpo.Sequence) (most float64) {
 		_, report, err := teacher.Train(context.Background(), trainer.AdapterState(a), batch, trainer.Run{
-			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
+			Loss: grpo.PolicyLoss{Loss: credit.PPO}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 		})
 		require.NoError(t, err)
 		require.Equal(t, credit.NumTrained(batch), report.Gap.Tokens)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/trainer"
@@ -53,7 +54,7 @@ func testRounded(t *testing.T, matrices, cache dtypes.DType) {
 		all = append(all, sequence(prompt, r, i))
 	}
 	run := trainer.Run{
-		Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
+		Loss: grpo.PolicyLoss{Loss: credit.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8}, Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 	}
 	got, report, err := trainer.New(trainer.AdapterTarget(w.Config, params, a),
 		trainer.Options{Device: on, FewShapes: true}).

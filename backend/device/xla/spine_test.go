@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/trainer"
@@ -182,8 +183,8 @@ func TestEngine_LikeCPU(t *testing.T) {
 // objectives are the losses of runs.
 var objectives = map[string]trainer.Run{
 	"supervised": {Loss: grpo.SupervisedLoss{}},
-	"ppo":        {Loss: grpo.PolicyLoss{Kind: grpo.PPO}},
-	"cispo":      {Loss: grpo.PolicyLoss{Kind: grpo.CISPO}},
+	"ppo":        {Loss: grpo.PolicyLoss{Loss: credit.PPO}},
+	"cispo":      {Loss: grpo.PolicyLoss{Loss: credit.CISPO}},
 }
 
 // batch is what a nearly uniform policy might have sampled.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // kinds are what can be trained beside a plain adapter.
@@ -86,7 +87,7 @@ func rewarded(t *testing.T, m *art.Model, device string) {
 	groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m),
 		&art.GatherOptions{GroupSize: 6})
 	require.NoError(t, err)
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-4, KL: art.KL{Coef: 0.1}})
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-4, KL: credit.KL{Coef: 0.1}})
 	require.NoError(t, err)
 	bound := 0.0
 	if strings.HasPrefix(device, "xla") {

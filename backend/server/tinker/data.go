@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -125,7 +126,7 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 			shape = []int64{int64(len(list) / k), int64(k)}
 		}
 		for j := range data[i].Targets {
-			if data[i].InLoss(art.Loss(req.Loss), j) {
+			if data[i].InLoss(credit.Loss(req.Loss), j) {
 				targets++
 			}
 		}
@@ -158,7 +159,7 @@ func ratios(
 	low, high, sum, n, clipped := math.Inf(1), math.Inf(-1), 0.0, 0, 0
 	for i := range data {
 		for j, a := range data[i].Advantages {
-			if a == 0 || !data[i].InLoss(art.Loss(req.Loss), j) {
+			if a == 0 || !data[i].InLoss(credit.Loss(req.Loss), j) {
 				continue
 			}
 			gap := float64(result.Logprobs[i][j]) - float64(data[i].Logprobs[j])

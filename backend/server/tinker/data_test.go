@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -41,7 +42,7 @@ func TestOutput_OneMask(t *testing.T) {
 		"advantages": {Targets: []int32{5, 5, 5, 5}, Advantages: []float32{0, 0, 0, 1}},
 	} {
 		d.Logprobs = []float32{-9, 0, -7, -1}
-		got := output([]art.Datum{d}, result, &tinkerwire.ForwardRequest{Loss: string(art.LossPPO)}).Metrics
+		got := output([]art.Datum{d}, result, &tinkerwire.ForwardRequest{Loss: string(credit.PPO)}).Metrics
 		for metric, want := range map[string]float64{
 			"targets:sum": 1, "action_tokens:sum": 1, "logprob_gap:sum": 0, "ratio:min": 1, "ratio:max": 1,
 		} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 	"github.com/goart-dev/art/internal/stable"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -37,7 +38,7 @@ type faulty struct {
 }
 
 func (b *faulty) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss art.Loss, config art.LossConfig,
+	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
 ) (*art.ForwardResult, error) {
 	b.passes.Add(1)
 	out, err := b.Backend.ForwardBackward(ctx, m, data, loss, config)

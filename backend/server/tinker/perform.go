@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -145,7 +146,7 @@ func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
 	if c.op == opBackward {
 		pass = r.model.ForwardBackward
 	}
-	loss, config := art.Loss(req.Loss), art.LossConfig(req.Config)
+	loss, config := credit.Loss(req.Loss), art.LossConfig(req.Config)
 	result, err := pass(ctx, data, loss, config)
 	if err != nil {
 		return nil, err

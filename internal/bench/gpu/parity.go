@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -244,7 +245,7 @@ func gradient(
 ) (*trainer.State, *trainer.Report, error) {
 	return trainer.New(trainer.AdapterTarget(c, params, a), trainer.Options{Device: on, FewShapes: true}).Train(
 		context.Background(), trainer.AdapterState(a), batch, trainer.Run{
-			Loss: grpo.PolicyLoss{Kind: grpo.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8},
+			Loss: grpo.PolicyLoss{Loss: credit.PPO}, Optimizer: grpo.AdamW{Beta2: 0.99, Eps: 1e-8},
 			Rate: func(int) float64 { return 0 }, Epochs: 1, MiniBatches: 1,
 		})
 }

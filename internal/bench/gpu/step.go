@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -66,7 +67,7 @@ func (s *subject) stepsOf(job string, shape stepShape) error {
 			return err
 		}
 		sampled := time.Since(start)
-		report, err := update(batch, grpo.PolicyLoss{Kind: grpo.PPO})
+		report, err := update(batch, grpo.PolicyLoss{Loss: credit.PPO})
 		if err != nil {
 			return err
 		}

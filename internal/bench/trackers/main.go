@@ -28,6 +28,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 var (
@@ -135,7 +136,7 @@ func train(ctx context.Context, m *art.Model, events *art.Events, step int) erro
 		return err
 	}
 	result, err := m.Train(ctx, g, &art.TrainConfig{
-		Loss: art.LossPPO, LearningRate: 1e-3, Epochs: *epochs, MiniBatches: 2, MaxGradNorm: 1,
+		Loss: credit.PPO, LearningRate: 1e-3, Epochs: *epochs, MiniBatches: 2, MaxGradNorm: 1,
 	})
 	if err != nil {
 		return err
