@@ -240,7 +240,7 @@ type pinKey struct{ m *Model }
 //
 // It returns [ErrNotRegistered], and [ErrUnsupported] when the backend is no [Pinner].
 func (m *Model) Pin() (*Pin, error) {
-	pinner, err := capability[Pinner](m, "pin", "art.Pinner, such as backend/local")
+	pinner, err := capability[pinner](m, "pin", "driver.Pinner")
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (m *Model) Pin() (*Pin, error) {
 // It returns [ErrNotRegistered], [ErrInvalid] for a step without a checkpoint, and [ErrUnsupported] when the backend is
 // no [StepPinner].
 func (m *Model) PinStep(ctx context.Context, step int) (*Pin, error) {
-	pinner, err := capability[StepPinner](m, "pin step", "art.StepPinner, such as backend/local")
+	pinner, err := capability[stepPinner](m, "pin step", "driver.StepPinner")
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (r *Retention) validate(p *problems) {
 // metric was never logged for a stored step.
 func (m *Model) BestStep(ctx context.Context, metric string) (int, error) {
 	const op = "best step"
-	keeper, err := capability[CheckpointKeeper](m, op, "art.CheckpointKeeper, such as backend/local")
+	keeper, err := capability[checkpointKeeper](m, op, "driver.CheckpointKeeper")
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +116,7 @@ func metricHint(rows []HistoryRow, metric string) string {
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid], deleting
 // nothing, when a given metric was never logged for a stored step.
 func (m *Model) DeleteCheckpoints(ctx context.Context, metric string) error {
-	keeper, err := capability[CheckpointKeeper](m, "delete checkpoints", "art.CheckpointKeeper, such as backend/local")
+	keeper, err := capability[checkpointKeeper](m, "delete checkpoints", "driver.CheckpointKeeper")
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ type CheckpointRestorer interface {
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [CheckpointRestorer], and
 // [ErrInvalid] for a step without a checkpoint.
 func (m *Model) Restore(ctx context.Context, step int) (next int, err error) {
-	restorer, err := capability[CheckpointRestorer](m, "restore", "art.CheckpointRestorer, such as backend/local")
+	restorer, err := capability[checkpointRestorer](m, "restore", "driver.CheckpointRestorer")
 	if err != nil {
 		return 0, err
 	}
@@ -204,7 +204,7 @@ type StateKeeper interface {
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [StateKeeper], and [ErrInvalid] for what has
 // no JSON.
 func (m *Model) SaveState(ctx context.Context, patch any) error {
-	keeper, err := capability[StateKeeper](m, "save state", "art.StateKeeper, such as backend/local")
+	keeper, err := capability[stateKeeper](m, "save state", "driver.StateKeeper")
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (m *Model) SaveState(ctx context.Context, patch any) error {
 // LoadState reads what [Model.SaveState] has stored into v, a pointer, as [json.Unmarshal] does. It returns false, and
 // does not change v, when there is none.
 func (m *Model) LoadState(ctx context.Context, v any) (found bool, err error) {
-	keeper, err := capability[StateKeeper](m, "load state", "art.StateKeeper, such as backend/local")
+	keeper, err := capability[stateKeeper](m, "load state", "driver.StateKeeper")
 	if err != nil {
 		return false, err
 	}

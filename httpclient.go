@@ -29,7 +29,7 @@ type transport struct{ m *Model }
 
 // RoundTrip implements [http.RoundTripper].
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	server, err := capability[HTTPServer](t.m, "serve request", "art.HTTPServer, such as backend/local")
+	server, err := capability[httpServer](t.m, "serve request", "driver.HTTPServer")
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close() // a RoundTripper must close it, on errors too

@@ -35,7 +35,7 @@ import (
 // It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [Logger], and [ErrInvalid] for a split that
 // cannot be the name of a folder.
 func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup, metrics map[string]float64) error {
-	if _, err := capability[Logger](m, "log", "art.Logger, such as backend/local"); err != nil {
+	if _, err := capability[logger](m, "log", "driver.Logger"); err != nil {
 		return err
 	}
 	var p problems
@@ -53,7 +53,7 @@ func (m *Model) logAt(
 	ctx context.Context, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64,
 ) error {
 	all := underSplit(split, metrics)
-	if err := m.backend.(Logger).Log(ctx, m, split, step, groups, all); err != nil {
+	if err := m.backend.(logger).Log(ctx, m, split, step, groups, all); err != nil {
 		return err
 	}
 	tell(m.events().Log, LogEvent{m, split, step, groups, all})

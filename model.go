@@ -191,7 +191,7 @@ func (m *Model) Register(ctx context.Context, b Backend) error {
 		return err
 	}
 	given := m.opts.Base
-	if c, ok := b.(BaseChooser); ok && given == "" {
+	if c, ok := b.(baseChooser); ok && given == "" {
 		m.opts.Base = c.DefaultBase(m)
 	}
 	step, err := b.Register(ctx, m)
@@ -221,19 +221,6 @@ func (m *Model) registered(op string) (Backend, error) {
 		return nil, &Error{op, fmt.Errorf("%w: %q", ErrNotRegistered, m.name), "call Model.Register first"}
 	}
 	return m.backend, nil
-}
-
-// capability returns the backend as the optional interface T. what describes T in the error of a backend without it.
-func capability[T any](m *Model, op, what string) (T, error) {
-	var none T
-	b, err := m.registered(op)
-	if err != nil {
-		return none, err
-	}
-	if t, ok := b.(T); ok {
-		return t, nil
-	}
-	return none, &Error{op, fmt.Errorf("%w: %T", ErrUnsupported, b), "use a backend that implements " + what}
 }
 
 // setDefaults fills in what is empty.
@@ -270,7 +257,7 @@ func (m *Model) validate(b Backend) error {
 	p.check(format == "" || slices.Contains(toolFormats, format),
 		"tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
 	m.opts.Retention.validate(&p)
-	_, keeps := b.(CheckpointKeeper)
+	_, keeps := b.(checkpointKeeper)
 	p.check(b == nil || keeps || m.opts.Retention == nil, "retention is set, and %T keeps no checkpoints", b)
 	p.check(m.opts.CollapseAfter >= 0, "CollapseAfter is %d, want >= 0", m.opts.CollapseAfter)
 	if err := m.opts.Chat.settings(nil).Validate(); err != nil {

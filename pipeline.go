@@ -208,7 +208,7 @@ func (o *PipelineOptions) validate(p *problems, m *Model) {
 	if m == nil || o.Evaluate == nil {
 		return
 	}
-	_, logs := m.backend.(Logger)
+	_, logs := m.backend.(logger)
 	p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
 }
 

@@ -281,7 +281,7 @@ func (p *pipeline) commit(ctx context.Context, o outcome[*TrainResult]) error {
 // logStep stores the metrics of the pipeline with those of a training, and the groups that were dropped before it.
 func (p *pipeline) logStep(ctx context.Context, step int) error {
 	w := p.window.closed
-	if _, ok := p.model.backend.(Logger); !ok {
+	if _, ok := p.model.backend.(logger); !ok {
 		return nil
 	}
 	if err := p.model.logAt(ctx, "train", step, nil, w.metrics); err != nil {
@@ -320,7 +320,7 @@ func (p *pipeline) collapsed() error {
 // otherwise by the number of its rewards and their spread.
 func (p *pipeline) untrainable(g *TrajectoryGroup) credit.Reason {
 	cfg := p.opts.Train.WithDefaults()
-	if b, ok := p.model.backend.(GroupChecker); ok {
+	if b, ok := p.model.backend.(groupChecker); ok {
 		return b.CheckGroup(g, cfg)
 	}
 	var rewards []float64
@@ -366,7 +366,7 @@ func numGroups(draws []*draw) int {
 
 // skipLogged notes the evaluation of the current step, if an earlier process has logged it.
 func (p *pipeline) skipLogged(ctx context.Context) error {
-	keeper, ok := p.model.backend.(CheckpointKeeper)
+	keeper, ok := p.model.backend.(checkpointKeeper)
 	if !ok || p.opts.Evaluate == nil {
 		return nil
 	}
@@ -390,7 +390,7 @@ func (p *pipeline) due(last bool) bool {
 func (p *pipeline) evaluate(ctx context.Context) error {
 	step := p.model.Step()
 	p.evaluated = step
-	if _, ok := p.model.backend.(Pinner); ok {
+	if _, ok := p.model.backend.(pinner); ok {
 		pin, err := p.model.Pin()
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func (p Preference) check(found *problems, i int) {
 // same tools and a common prompt, after which both have an assistant message. Updates that are not finite are skipped,
 // as by [Model.Train]: the group of a [Skip] is the pair, trajectory 0 of it the chosen one, 1 the rejected one.
 func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig) (*TrainResult, error) {
-	trainer, err := capability[DPOTrainer](m, "train dpo", "art.DPOTrainer, such as backend/local")
+	trainer, err := capability[dpoTrainer](m, "train dpo", "driver.DPOTrainer")
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func recordSample(ctx context.Context, m *Model, reply *ChatResponse) error {
 		return &Error{"record", fmt.Errorf("the reply of model %s has no sample", m.name), "its Sampler must set it"}
 	}
 	return r.addSample(reply.Message, func(ids []int32) (string, error) {
-		tokenizer, ok := m.backend.(Tokenizer)
+		tokenizer, ok := m.backend.(tokenizer)
 		if !ok {
 			return "", nil
 		}

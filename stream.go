@@ -301,8 +301,8 @@ func (m *Model) Stream(
 }
 
 // streamerOf returns a backend as a [Streamer].
-func streamerOf(b Backend) Streamer {
-	if streamer, ok := b.(Streamer); ok {
+func streamerOf(b Backend) streamer {
+	if streamer, ok := b.(streamer); ok {
 		return streamer
 	}
 	return whole{b}

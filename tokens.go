@@ -40,7 +40,7 @@ type Sampler interface {
 // Tokenize returns the token ids of the prompt that [Model.Complete] would render from h. opts may be nil; only its
 // TemplateArgs are used. It returns [ErrUnsupported] when the backend is no [Tokenizer].
 func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]int32, error) {
-	tokenizer, err := capability[Tokenizer](m, "tokenize", "art.Tokenizer, such as backend/local")
+	tokenizer, err := capability[tokenizer](m, "tokenize", "driver.Tokenizer")
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func (m *Model) Sample(
 }
 
 // sampling validates a call that continues prompts, and resolves its options.
-func (m *Model) sampling(ctx context.Context, prompts [][]int32, opts *ChatOptions) (Sampler, Sampling, error) {
+func (m *Model) sampling(ctx context.Context, prompts [][]int32, opts *ChatOptions) (sampler, Sampling, error) {
 	const op = "sample"
-	sampler, err := capability[Sampler](m, op, "art.Sampler, such as backend/local")
+	sampler, err := capability[sampler](m, op, "driver.Sampler")
 	if err != nil {
 		return nil, Sampling{}, err
 	}
@@ -115,11 +115,11 @@ func (m *Model) sampling(ctx context.Context, prompts [][]int32, opts *ChatOptio
 // is not both a [Tokenizer] and a [Sampler]; t is unchanged then.
 func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *ChatOptions) (*Message, error) {
 	const op = "force"
-	tokenizer, err := capability[Tokenizer](m, op, "art.Tokenizer, such as backend/local")
+	tokenizer, err := capability[tokenizer](m, op, "driver.Tokenizer")
 	if err != nil {
 		return nil, err
 	}
-	sampler, err := capability[Sampler](m, op, "art.Sampler, such as backend/local")
+	sampler, err := capability[sampler](m, op, "driver.Sampler")
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +170,9 @@ func (m *Model) checkForced(t *Trajectory, reply *Message) error {
 }
 
 // scored returns the sample of ids after prompt.
-func scored(ctx context.Context, m *Model, sampler Sampler, prompt, ids []int32) (*Sample, error) {
+func scored(ctx context.Context, m *Model, with sampler, prompt, ids []int32) (*Sample, error) {
 	all := append(append([]int32(nil), prompt...), ids...)
-	logprobs, step, err := sampler.Logprobs(ctx, m, all)
+	logprobs, step, err := with.Logprobs(ctx, m, all)
 	if err != nil {
 		return nil, err
 	}

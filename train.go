@@ -57,13 +57,13 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 		return err
 	}
 	var own []credit.Loss
-	if p, ok := b.(LossProvider); ok {
+	if p, ok := b.(lossProvider); ok {
 		own = p.Losses()
 	}
 	if err := cfg.Validate(own...); err != nil {
 		return err
 	}
-	if c, ok := b.(TrainChecker); ok {
+	if c, ok := b.(trainChecker); ok {
 		return c.CheckTrain(cfg.WithDefaults())
 	}
 	return nil
@@ -75,7 +75,7 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid]
 // for no trajectories or a bad cfg. Updates that are not finite are skipped, as by [Model.Train].
 func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
-	trainer, err := capability[SFTTrainer](m, "train sft", "art.SFTTrainer, such as backend/local")
+	trainer, err := capability[sftTrainer](m, "train sft", "driver.SFTTrainer")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 
 // learningRate returns a given rate, or where that is 0 the one that the backend chooses, if it does: 0 otherwise.
 func (m *Model) learningRate(given float64) (float64, error) {
-	b, ok := m.backend.(RateChooser)
+	b, ok := m.backend.(rateChooser)
 	if given != 0 || !ok {
 		return given, nil
 	}

@@ -241,12 +241,9 @@ func (d *Datum) problem(loss credit.Loss, policy bool) string {
 	return ""
 }
 
-// trainerHint names what a [Trainer] is.
-const trainerHint = "art.Trainer, such as backend/local"
-
 // trainer returns the backend of a model that can be trained as a [Trainer].
 func (m *Model) trainer(op string) (Trainer, error) {
-	t, err := capability[Trainer](m, op, trainerHint)
+	t, err := capability[Trainer](m, op, "loop.Trainer")
 	if err == nil {
 		err = m.trainable(op)
 	}
@@ -290,7 +287,7 @@ func (m *Model) forward(op string, data []Datum, loss credit.Loss, config LossCo
 		return nil, nil, err
 	}
 	var own []credit.Loss
-	if p, ok := t.(LossProvider); ok {
+	if p, ok := t.(lossProvider); ok {
 		own = p.Losses()
 	}
 	var p problems
@@ -443,7 +440,7 @@ func (m *Model) Snapshot(ctx context.Context, path string) (*Model, error) {
 // Release makes the backend forget the model and free its memory. What is stored stays; another [Model] of the same
 // name can be registered afterwards. The model is of no use any more.
 func (m *Model) Release(ctx context.Context) error {
-	t, err := capability[Trainer](m, "release", trainerHint)
+	t, err := capability[Trainer](m, "release", "loop.Trainer")
 	if err != nil {
 		return err
 	}
