@@ -69,8 +69,8 @@
 //   - tokenizer renders conversations to tokens and parses replies.
 //   - grpo has advantages, losses and batches; lora the adapter; model the transformer.
 //
-// A custom backend implements [Backend], and any of [Logger], [CheckpointKeeper], [SFTTrainer],
-// [DPOTrainer], [Trainer] and [HTTPServer].
+// A custom backend implements [Backend], and any of driver.Logger, driver.CheckpointKeeper, driver.SFTTrainer,
+// driver.DPOTrainer, loop.Trainer and driver.HTTPServer.
 //
 // # Errors
 //

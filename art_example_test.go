@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -159,7 +160,7 @@ func ExampleGather() {
 	check(err)
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{group}, nil))
 
-	history, err := model.Backend().(art.CheckpointKeeper).History(ctx, model)
+	history, err := model.Backend().(driver.CheckpointKeeper).History(ctx, model)
 	check(err)
 	fmt.Println(history[0].Split, history[0].Step, history[0].Metrics["val/reward"])
 	// Output: val 0 0.5
@@ -271,7 +272,7 @@ func ExampleModel_Log() {
 		Trajectories: []*art.Trajectory{{Reward: 1, Metrics: map[string]float64{"turns": 4}}, {Reward: 0, Metrics: map[string]float64{"turns": 6}}},
 	}}
 	check(model.Log(ctx, "train", groups, map[string]float64{"loss/policy": 0.25, "seconds": 2}))
-	history, err := model.Backend().(art.CheckpointKeeper).History(ctx, model)
+	history, err := model.Backend().(driver.CheckpointKeeper).History(ctx, model)
 	check(err)
 	fmt.Println(history[0].Metrics)
 	// Output: map[loss/policy:0.25 train/exception_rate:0 train/reward:0.5 train/reward_std_dev:0.5 train/seconds:2 train/turns:5]

@@ -3,19 +3,17 @@ package art
 import (
 	"context"
 	"encoding/json"
-	"github.com/goart-dev/art/grpo/credit"
 	"io"
-	"net/http"
 	"time"
 )
 
-// Backend runs and trains models. What only some backends support is an optional interface:
+// Backend runs and trains models. What only some backends can do is an optional interface of package backend/driver:
 //
-//   - models: [BaseChooser];
-//   - training: [SFTTrainer], [DPOTrainer], [LossProvider], [TrainChecker], [GroupChecker], [RateChooser]; for loops of
-//     one's own [Trainer] and [WeightsKeeper];
-//   - what is stored: [Logger], [CheckpointKeeper], [CheckpointRestorer], [StateKeeper];
-//   - requests: [Streamer], [Sampler], [Tokenizer], [HTTPServer], and [Pinner] and [StepPinner] for older steps.
+//   - models: BaseChooser;
+//   - training: SFTTrainer, DPOTrainer, LossProvider, TrainChecker, GroupChecker, RateChooser; for loops of one's own
+//     Trainer and WeightsKeeper of backend/loop;
+//   - what is stored: Logger, CheckpointKeeper, CheckpointRestorer, StateKeeper;
+//   - requests: Streamer, Sampler, Tokenizer, HTTPServer, and Pinner and StepPinner for older steps.
 //
 // A Backend is safe for concurrent use. Requests during Train are answered by the previous step.
 type Backend interface {
@@ -32,12 +30,6 @@ type Backend interface {
 	// groups is an [ErrNoGroups].
 	Train(ctx context.Context, m *Model, groups []*TrajectoryGroup, cfg *TrainConfig) (*TrainResult, error)
 	io.Closer
-}
-
-// BaseChooser is a [Backend] with a base model for models that name none.
-type BaseChooser interface {
-	// DefaultBase returns the base of m where [ModelOptions].Base is empty. [Model.Register] puts it there.
-	DefaultBase(m *Model) string
 }
 
 // ChatRequest is one call of the model.
@@ -76,25 +68,6 @@ type Usage struct {
 	CompletionTokens int `json:"completion_tokens"`
 }
 
-// Logger is a [Backend] that stores trajectories and metrics. Its trainings store, with the step k+1 that they make,
-// the row of split "train" and step k: what [Metrics] computes of the groups, and the metrics of the result.
-type Logger interface {
-	// Log stores groups and metrics under (split, step). A second call for the same pair merges metrics by key; groups
-	// replace those before, unless a training stored them.
-	Log(ctx context.Context, m *Model, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64) error
-}
-
-// CheckpointKeeper is a [Backend] that stores a checkpoint for each step.
-type CheckpointKeeper interface {
-	// Checkpoints returns the stored steps in ascending order.
-	Checkpoints(ctx context.Context, m *Model) ([]int, error)
-	// History returns what was logged, in the order of the log. It does so after Close too: trackers are often closed
-	// last, and ask for what they have missed.
-	History(ctx context.Context, m *Model) ([]HistoryRow, error)
-	// DeleteCheckpoints deletes all checkpoints but those of the steps to keep.
-	DeleteCheckpoints(ctx context.Context, m *Model, keep []int) error
-}
-
 // HistoryRow is one logged set of metrics. Keys of Metrics carry the split as prefix: "val/reward".
 type HistoryRow struct {
 	Split   string
@@ -112,60 +85,9 @@ func Logged(rows []HistoryRow, key string, step int) (value float64, ok bool) {
 	return 0, false
 }
 
-// LossProvider is a Backend that trains with losses beside the built-in ones.
-type LossProvider interface {
-	// Losses lists the names that [TrainConfig].Loss may have besides those of [credit.Losses].
-	Losses() []credit.Loss
-}
-
-// GroupChecker is a [Backend] that says before a training which groups it would skip. [Pipeline] asks it; without it
-// groups with equal rewards, and of fewer than two trajectories, are those of which nothing can be learned.
-type GroupChecker interface {
-	// CheckGroup says why a group has no advantages under a configuration with its defaults: it is "" where Train would
-	// compute some, and otherwise the reason that [TrainResult].Skipped would have for the group.
-	CheckGroup(g *TrajectoryGroup, cfg *TrainConfig) credit.Reason
-}
-
-// TrainChecker is a [Backend] that says before the rollouts what its Train refuses. [Pipeline] asks it when it begins,
-// and [Model.Train] each time.
-type TrainChecker interface {
-	// CheckTrain returns the error of Train for a configuration with its defaults: [ErrUnsupported] for what the backend
-	// does not have, [ErrInvalid] for options that do nothing together.
-	CheckTrain(cfg *TrainConfig) error
-}
-
-// RateChooser is a [Backend] that knows a learning rate for each model. Others get those of WithDefaults.
-type RateChooser interface {
-	// LearningRate returns that of a training of m whose configuration has none. It is above 0.
-	LearningRate(m *Model) (float64, error)
-}
-
-// SFTTrainer is a [Backend] that can train on given answers.
-type SFTTrainer interface {
-	// TrainSFT makes the next step of m by supervised training on the assistant messages of the trajectories.
-	TrainSFT(ctx context.Context, m *Model, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error)
-}
-
-// DPOTrainer is a [Backend] that can train on preferences.
-type DPOTrainer interface {
-	// TrainDPO makes the next step of m by direct preference optimization. A Skip of its result has the index of a pair as
-	// Group, and 0 for the chosen or 1 for the rejected trajectory.
-	TrainDPO(ctx context.Context, m *Model, pairs []Preference, cfg *DPOConfig) (*TrainResult, error)
-}
-
-// HTTPServer is a [Backend] with an OpenAI-compatible HTTP API.
-type HTTPServer interface {
-	// Handler serves /v1/chat/completions, /v1/models, and what else the backend has, for the registered models, to other
-	// processes. opts say which clients it answers, and may be nil; invalid options are an [ErrInvalid].
-	Handler(opts *HandlerOptions) (http.Handler, error)
-	// Transport answers the same requests in process, without a socket, for model m. It serves a request with the
-	// seed and the recorder of the request's context.
-	Transport(m *Model) http.RoundTripper
-}
-
-// HandlerOptions say which clients the handler of an [HTTPServer] answers, and how much it accepts. The zero value and
-// a nil *HandlerOptions are the defaults: programs that reach it by a name of this machine, and no pages of other web
-// sites.
+// HandlerOptions say which clients the handler of an driver.HTTPServer answers, and how much it accepts. The zero
+// value and a nil *HandlerOptions are the defaults: programs that reach it by a name of this machine, and no pages of
+// other web sites.
 //
 // Without Keys every client that can connect is answered: listen on a loopback address, or set Keys. A handler does not
 // speak TLS: over a network, put it behind a server that does.
@@ -212,19 +134,6 @@ type GroupSource interface {
 	Next(ctx context.Context) (*TrajectoryGroup, error)
 }
 
-// Pinner is a [Backend] that can go on answering with a step when the next ones are made.
-type Pinner interface {
-	// Pin returns the step of m that is the newest now, and what makes a context with which it answers.
-	Pin(m *Model) (pinned func(ctx context.Context) context.Context, step int, err error)
-}
-
-// StepPinner is a [Pinner] that can answer with any stored step of a model.
-type StepPinner interface {
-	// PinStep returns what makes a context with which a stored step of m answers. It is an [ErrInvalid] if the step has no
-	// checkpoint.
-	PinStep(ctx context.Context, m *Model, step int) (pinned func(ctx context.Context) context.Context, err error)
-}
-
 // Pin is a step of a model that goes on answering when the next ones are made: an evaluation beside training measures
 // one policy, and self-play has its past as the opponent. The step stays in memory as long as the Pin.
 type Pin struct {
@@ -238,7 +147,7 @@ type pinKey struct{ m *Model }
 
 // Pin returns a pin of the newest step.
 //
-// It returns [ErrNotRegistered], and [ErrUnsupported] when the backend is no [Pinner].
+// It returns [ErrNotRegistered], and [ErrUnsupported] when the backend is no driver.Pinner.
 func (m *Model) Pin() (*Pin, error) {
 	pinner, err := capability[pinner](m, "pin", "driver.Pinner")
 	if err != nil {
@@ -254,7 +163,7 @@ func (m *Model) Pin() (*Pin, error) {
 // PinStep returns a pin of a stored step: over HTTP such a step is the model name@step.
 //
 // It returns [ErrNotRegistered], [ErrInvalid] for a step without a checkpoint, and [ErrUnsupported] when the backend is
-// no [StepPinner].
+// no driver.StepPinner.
 func (m *Model) PinStep(ctx context.Context, step int) (*Pin, error) {
 	pinner, err := capability[stepPinner](m, "pin step", "driver.StepPinner")
 	if err != nil {

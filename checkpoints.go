@@ -60,8 +60,8 @@ func (r *Retention) validate(p *problems) {
 // BestStep returns the stored step of m for which the mean of the logged metric is highest, the later one of equals. A
 // metric of "" stands for "val/reward".
 //
-// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid] when the
-// metric was never logged for a stored step.
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no driver.CheckpointKeeper, and [ErrInvalid]
+// when the metric was never logged for a stored step.
 func (m *Model) BestStep(ctx context.Context, metric string) (int, error) {
 	const op = "best step"
 	keeper, err := capability[checkpointKeeper](m, op, "driver.CheckpointKeeper")
@@ -113,8 +113,8 @@ func metricHint(rows []HistoryRow, metric string) string {
 // [Model.Log]. A metric of "" stands for "val/reward", and for the latest only when that was never logged.
 // [ModelOptions].Retention does the like at every step.
 //
-// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [CheckpointKeeper], and [ErrInvalid], deleting
-// nothing, when a given metric was never logged for a stored step.
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no driver.CheckpointKeeper, and [ErrInvalid],
+// deleting nothing, when a given metric was never logged for a stored step.
 func (m *Model) DeleteCheckpoints(ctx context.Context, metric string) error {
 	keeper, err := capability[checkpointKeeper](m, "delete checkpoints", "driver.CheckpointKeeper")
 	if err != nil {
@@ -161,24 +161,18 @@ func bestStep(rows []HistoryRow, steps []int, metric string) (best int, ok bool)
 	return best, ok
 }
 
-// CheckpointRestorer is a [Backend] that can go back to a stored step.
-type CheckpointRestorer interface {
-	// Restore makes the next step of m, k+1 after k, a copy of a stored one: weights and optimizer.
-	Restore(ctx context.Context, m *Model, step int) (next int, err error)
-}
-
 // Restore goes back to a stored step, such as that of [Model.BestStep]: it makes the next step a copy of it, weights
 // and optimizer, and returns its number. Nothing is deleted: the steps in between keep their checkpoints, rows and
 // trajectories. Row k of split "train", before the copy, has the metric "train/restored_step".
 //
-// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [CheckpointRestorer], and
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no driver.CheckpointRestorer, and
 // [ErrInvalid] for a step without a checkpoint.
 func (m *Model) Restore(ctx context.Context, step int) (next int, err error) {
 	restorer, err := capability[checkpointRestorer](m, "restore", "driver.CheckpointRestorer")
 	if err != nil {
 		return 0, err
 	}
-	if err := m.trainable("restore"); err != nil {
+	if err := m.Trainable("restore"); err != nil {
 		return 0, err
 	}
 	next, err = restorer.Restore(ctx, m, step)
@@ -189,20 +183,12 @@ func (m *Model) Restore(ctx context.Context, step int) (next int, err error) {
 	return next, nil
 }
 
-// StateKeeper is a [Backend] that stores user state with a run.
-type StateKeeper interface {
-	// SaveState merges patch into the state of m and stores it, see [Model.SaveState].
-	SaveState(ctx context.Context, m *Model, patch any) error
-	// LoadState reads the state of m into v, a pointer. It returns false when there is none.
-	LoadState(ctx context.Context, m *Model, v any) (found bool, err error)
-}
-
 // SaveState stores user state with the run, such as the position in a dataset. It merges the JSON of patch into the
 // stored state (RFC 7396): objects are merged key by key, at any depth; null deletes a key; any other value replaces.
 // The state is on disk when it returns. It belongs to the run and not to a step: save it after [Model.Train].
 //
-// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [StateKeeper], and [ErrInvalid] for what has
-// no JSON.
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no driver.StateKeeper, and [ErrInvalid] for
+// what has no JSON.
 func (m *Model) SaveState(ctx context.Context, patch any) error {
 	keeper, err := capability[stateKeeper](m, "save state", "driver.StateKeeper")
 	if err != nil {

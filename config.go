@@ -2,17 +2,18 @@ package art
 
 import (
 	"cmp"
-	"github.com/goart-dev/art/grpo/credit"
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // TrainConfig holds the options of a training step. Zero values and a nil *TrainConfig are the defaults.
 type TrainConfig struct {
-	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], such as backend/local, which chooses
-	// by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step that diverges
-	// is an error, and the model stays at the step before.
+	// LearningRate of loop.AdamW. Default: that of the backend, if it is a driver.RateChooser, such as backend/local,
+	// which chooses by the size of the base model; otherwise 5e-6, as in ART, which does nothing to small models. A step
+	// that diverges is an error, and the model stays at the step before.
 	LearningRate float64
 	// Loss defaults to [credit.CISPO].
 	Loss credit.Loss
@@ -106,9 +107,9 @@ type TrainConfig struct {
 	MicroBatch int
 	// MaxGradNorm clips the global norm of the gradient. Default 0.1, as in ART; negative is off.
 	MaxGradNorm float64
-	// Beta1, Beta2 and Eps are AdamW's. Defaults 0.9, 0.99, 1e-8.
+	// Beta1, Beta2 and Eps are loop.AdamW's. Defaults 0.9, 0.99, 1e-8.
 	Beta1, Beta2, Eps float64
-	// WeightDecay is AdamW's, decoupled. nil is 0.1, as in ART.
+	// WeightDecay is loop.AdamW's, decoupled. nil is 0.1, as in ART.
 	WeightDecay *float64
 	// Progress is called after each optimizer step. May be nil.
 	Progress func(TrainProgress) `json:"-"`
@@ -125,7 +126,7 @@ const (
 
 // SFTConfig holds the options of supervised training. Zero values and a nil *SFTConfig are the defaults.
 type SFTConfig struct {
-	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-5.
+	// LearningRate of loop.AdamW. Default: that of the backend, if it is a driver.RateChooser, and otherwise 5e-5.
 	LearningRate float64
 	// Turns of each history that are trained on. Default [TurnsAll]. With [TurnsLast] a template may rewrite earlier
 	// replies, as those do that omit earlier reasoning.
@@ -151,7 +152,7 @@ type SFTConfig struct {
 	Part SchedulePart `json:",omitzero"`
 	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
-	// WeightDecay is AdamW's, decoupled. Default 0.
+	// WeightDecay is loop.AdamW's, decoupled. Default 0.
 	WeightDecay float64
 	// Seed shuffles the data. Default 0.
 	Seed uint64
@@ -372,7 +373,7 @@ func (s RateSchedule) during(from, to float64) float64 {
 
 // RewardStdMultiplier returns what to multiply a learning rate by as groups come to agree: the standard deviation of
 // rewards that a line through its history predicts for the newest step, over the one that it predicts for step 0. It is
-// ART's scale_learning_rate_by_reward_std_dev. rows are those of [CheckpointKeeper].History, with the metric
+// ART's scale_learning_rate_by_reward_std_dev. rows are those of driver.CheckpointKeeper, with the metric
 // "train/reward_std_dev"; without it, or where the line begins at 0 or below, the multiplier is 1. It is never
 // negative.
 func RewardStdMultiplier(rows []HistoryRow) float64 {

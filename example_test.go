@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // Lines of OpenAI's fine-tuning format come back the same: unknown fields, order of keys, forms of content.
@@ -25,7 +26,7 @@ func TestExample_RoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := art.WriteJSONL(&out, e); err != nil {
+		if err := dataset.WriteJSONL(&out, e); err != nil {
 			t.Fatal(err)
 		}
 		wantEqual(t, "line", strings.TrimSpace(out.String()), line)
@@ -38,7 +39,7 @@ func TestExample_MadeInGo(t *testing.T) {
 		Tools:    []art.Tool{{Name: "f"}},
 	}}
 	var out bytes.Buffer
-	if err := art.WriteJSONL(&out, e, e); err != nil {
+	if err := dataset.WriteJSONL(&out, e, e); err != nil {
 		t.Fatal(err)
 	}
 	const line = `{"messages":[{"role":"user","content":"a<b"},{"role":"assistant","content":"yes"}],` +
@@ -48,7 +49,7 @@ func TestExample_MadeInGo(t *testing.T) {
 	e.Add(art.User("more"))
 	e.Tools = nil
 	out.Reset()
-	if err := art.WriteJSONL(&out, e); err != nil {
+	if err := dataset.WriteJSONL(&out, e); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, "trajectory", e.Trajectory().Messages, e.Messages)
@@ -68,11 +69,11 @@ func TestExample_Errors(t *testing.T) {
 	} {
 		wantErr(t, json.Unmarshal([]byte(line), new(art.Example)), art.ErrInvalid, words)
 	}
-	wantErr(t, art.WriteJSONL(&bytes.Buffer{}, art.Example{}), art.ErrInvalid, "record 0", "messages is empty")
+	wantErr(t, dataset.WriteJSONL(&bytes.Buffer{}, art.Example{}), art.ErrInvalid, "record 0", "messages is empty")
 	bad := art.Example{History: art.History{Messages: []art.Message{{}}}}
 	good := art.Example{History: art.History{Messages: []art.Message{art.User("x")}}}
-	wantErr(t, art.WriteJSONL(&bytes.Buffer{}, good, bad), art.ErrInvalid, "record 1", "role")
-	wantErr(t, art.WriteJSONL(fullDisk{}, 1), art.ErrStorage, "no space")
+	wantErr(t, dataset.WriteJSONL(&bytes.Buffer{}, good, bad), art.ErrInvalid, "record 1", "role")
+	wantErr(t, dataset.WriteJSONL(fullDisk{}, 1), art.ErrStorage, "no space")
 }
 
 var errNoSpace = errors.New("no space left")

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
 )
 
 // The tests of gathering run in synctest bubbles: time is simulated, and a bubble ends only after every goroutine in it
@@ -51,27 +51,7 @@ func rewards(groups []*art.TrajectoryGroup) [][]float64 {
 	return out
 }
 
-func wantEqual(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
-	}
-}
-
-// wantErr checks that err is an *art.Error with a hint that wraps target and says all of the words.
-func wantErr(t *testing.T, err, target error, words ...string) {
-	t.Helper()
-	typed := new(art.Error)
-	if !errors.Is(err, target) || !errors.As(err, &typed) || typed.Hint == "" {
-		t.Errorf("error is %v, want an *art.Error with a hint that wraps %q", err, target)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("error %q does not say %q", err, word)
-		}
-	}
-}
+var wantEqual, wantErr = arttest.WantEqual, arttest.WantErr
 
 // Whatever the order in which rollouts end, and however many run at once, the result is the same.
 func TestGatherGroups_OrderAndConcurrency(t *testing.T) {

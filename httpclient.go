@@ -18,7 +18,7 @@ import (
 // after an error response, [Record] and the [Failure] of a gather quote that response, which the errors of many clients
 // leave out.
 //
-// When m is not registered, or its backend is no [HTTPServer], each request fails with [ErrNotRegistered] or
+// When m is not registered, or its backend is no driver.HTTPServer, each request fails with [ErrNotRegistered] or
 // [ErrUnsupported]. A client made before [Model.Register] works after it.
 func (m *Model) HTTPClient() *http.Client {
 	return &http.Client{Transport: transport{m}}

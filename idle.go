@@ -54,7 +54,7 @@ func (m *Model) warnIdle(result *TrainResult) {
 	}
 	what, do := reasonsOf(result.Skipped)
 	logger.Warn("the step taught nothing, the weights are those before", "model", m.name, "step", result.Step,
-		"in a row", row, "skipped", what, "do", do)
+		"in_a_row", row, "skipped", what, "do", do)
 }
 
 // What a skip is of, one and several.

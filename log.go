@@ -32,8 +32,8 @@ import (
 //
 // A given key without "/" gets the split as prefix. NaN is not stored.
 //
-// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no [Logger], and [ErrInvalid] for a split that
-// cannot be the name of a folder.
+// It returns [ErrNotRegistered], [ErrUnsupported] when the backend is no driver.Logger, and [ErrInvalid] for a split
+// that cannot be the name of a folder.
 func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup, metrics map[string]float64) error {
 	if _, err := capability[logger](m, "log", "driver.Logger"); err != nil {
 		return err
@@ -202,34 +202,4 @@ func populationStd(xs []float64) float64 {
 		square.add((x - center.value()) * (x - center.value()))
 	}
 	return math.Sqrt(square.value())
-}
-
-// MetricInfo documents a metric.
-type MetricInfo struct {
-	// Name has the section as prefix: "loss/entropy". "<split>" stands for a split, "<key>" for any key.
-	Name string
-	// Formula says how it is computed.
-	Formula string
-	// Unit is empty for a count or a ratio.
-	Unit string
-	// Healthy says what to expect of a good run; empty where that depends on the task.
-	Healthy string
-	// Sum is set when it is also summed over the steps of a run, in the same section: "data/cum/tokens_sampled".
-	Sum bool
-}
-
-// LogMetrics describes what [Model.Log] stores of groups, see [Metrics].
-func LogMetrics() []MetricInfo {
-	return []MetricInfo{
-		{Name: "<split>/reward", Formula: "mean over the trajectories", Healthy: "rises"},
-		{Name: "<split>/reward_std_dev",
-			Formula: "mean over the groups of two or more of their population standard deviation",
-			Healthy: "above 0: without differences nothing is learned"},
-		{Name: "<split>/exception_rate", Formula: "failures / (failures + trajectories)", Healthy: "below 0.05"},
-		{Name: "<split>/duration", Formula: "mean over the trajectories whose Duration is set", Unit: "s"},
-		{Name: "<split>/<key>", Formula: "mean over the trajectories that have the metric"},
-		{Name: "<split>/group_<key>", Formula: "mean over the groups that have the metric"},
-		{Name: "<split>/nan_values", Formula: "values that are NaN, which the means leave out; absent for none",
-			Healthy: "absent"},
-	}
 }

@@ -74,7 +74,7 @@ type ModelOptions struct {
 	// Python list of calls) or "qwen3_coder" (XML). Default: the format of the template. A resumed run may change it.
 	ToolFormat string
 	// Retention deletes old checkpoints whenever a step is committed. nil keeps all: docs/runs.md says why. A resumed run
-	// may change it. A backend that is no [CheckpointKeeper] refuses it.
+	// may change it. A backend that is no driver.CheckpointKeeper refuses it.
 	Retention *Retention
 	// CollapseAfter makes [Model.Train] return an [ErrCollapsed], and no step, when it is the n-th in a row, in this
 	// process, in which no group has differences among its rewards: nothing is learned any more. Default 0: never.

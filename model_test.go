@@ -132,8 +132,8 @@ func TestModel_Unsupported(t *testing.T) {
 	_, dpo := m.TrainDPO(ctx, nil, nil)
 	_, get := m.HTTPClient().Get("http://art.invalid/v1/models")
 	for name, err := range map[string]error{
-		"art.SFTTrainer": sft, "art.DPOTrainer": dpo, "art.HTTPServer": get,
-		"art.Logger": m.Log(ctx, "val", nil, nil), "art.CheckpointKeeper": m.DeleteCheckpoints(ctx, ""),
+		"driver.SFTTrainer": sft, "driver.DPOTrainer": dpo, "driver.HTTPServer": get,
+		"driver.Logger": m.Log(ctx, "val", nil, nil), "driver.CheckpointKeeper": m.DeleteCheckpoints(ctx, ""),
 	} {
 		t.Run(name, func(t *testing.T) { wantErr(t, err, art.ErrUnsupported, name) })
 	}

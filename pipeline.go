@@ -3,9 +3,10 @@ package art
 import (
 	"cmp"
 	"context"
-	"github.com/goart-dev/art/grpo/credit"
 	"maps"
 	"time"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // PipelineOptions say how a [Pipeline] runs. The zero value and a nil *PipelineOptions are the defaults.
@@ -47,8 +48,8 @@ type PipelineOptions struct {
 	Schedule func(step int, cfg *TrainConfig)
 	// Evaluate measures the policy, with [Gather] as a rule. It is called at each step that is a multiple of EvalEvery and
 	// at the last one, unless "val/reward" is logged for it. It runs beside rollouts and training. When the backend is a
-	// [Pinner], the step answers all calls with its context. What it returns is logged under split "val"; nil is nothing.
-	// The next evaluation, and the training of its step, wait for it. An error ends the pipeline. May be nil.
+	// driver.Pinner, the step answers all calls with its context. What it returns is logged under split "val"; nil is
+	// nothing. The next evaluation, and the training of its step, wait for it. An error ends the pipeline. May be nil.
 	//
 	// With [Retention].Best, let [Retention].Newest be the number of steps that are made during an evaluation or more, so
 	// that the best step is not deleted before its reward is known.
@@ -100,7 +101,8 @@ type PipelineResult struct {
 // Its samples say which, so that training corrects for their age.
 //
 // A run that was interrupted continues with the scenarios that no step was trained on. What was being run or waiting is
-// run again, and so are groups that were dropped since the newest step. This needs a backend that is a [StateKeeper].
+// run again, and so are groups that were dropped since the newest step. This needs a backend that is a
+// driver.StateKeeper.
 //
 // Which groups a step has, and which step samples what, depends on timing: two runs of the same seed differ, and so do
 // those before and after an interruption. Each step by itself is a function of the groups that are stored with it.
@@ -210,33 +212,6 @@ func (o *PipelineOptions) validate(p *problems, m *Model) {
 	}
 	_, logs := m.backend.(logger)
 	p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
-}
-
-// PipelineMetrics describes what a [Pipeline] stores beside the metrics of trainings and evaluations. Those of row k of
-// split "train" are about the time from the beginning of the training before to that of the training of step k.
-func PipelineMetrics() []MetricInfo {
-	return []MetricInfo{
-		{Name: "pipeline/reward", Formula: "mean over the trajectories that ended, those of dropped groups included",
-			Healthy: "rises"},
-		{Name: "pipeline/staleness_mean", Formula: "mean over the groups trained on of the steps from the one at which the " +
-			"first rollout of the group began to the one being trained", Unit: "steps",
-			Healthy: "below 2; offpolicy/token_weighted_policy_age_steps tells it by token"},
-		{Name: "pipeline/staleness_max", Formula: "the maximum of the same", Unit: "steps", Healthy: "at most MaxStaleness"},
-		{Name: "pipeline/dropped_<key>", Formula: "groups that were not trained on, by credit.Reason; absent for none",
-			Healthy: "stale: few; no_variance: fewer than the groups trained on"},
-		{Name: "pipeline/rollouts_running", Formula: "mean number of rollouts that ran at once; absent for a source",
-			Healthy: "near Concurrency: otherwise MaxStaleness or Groups holds rollouts up"},
-		{Name: "pipeline/rollouts_failed", Formula: "rollouts that failed", Healthy: "0"},
-		{Name: "pipeline/rollouts_cut",
-			Formula: "rollouts that were cut when their group was complete; absent without Extra"},
-		{Name: "pipeline/rollout_tok_per_s", Formula: "tokens sampled in the trajectories that ended / time. " +
-			"throughput/rollout_tok_per_s is about rollouts between trainings, and means nothing here", Unit: "tokens/s"},
-		{Name: "pipeline/groups_waiting", Formula: "groups that had ended and were not taken, when the training began",
-			Healthy: "few: otherwise training holds rollouts up"},
-		{Name: "time/trainer_idle_s", Formula: "time from the step before to the beginning of the training", Unit: "s",
-			Healthy: "near 0: otherwise rollouts hold training up"},
-		{Name: "time/eval_s", Formula: "duration of the evaluation; in the row of split val", Unit: "s"},
-	}
 }
 
 // window is what happened between two trainings.

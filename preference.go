@@ -48,16 +48,17 @@ func (p Preference) check(found *problems, i int) {
 // TrainDPO makes the next step of the model by direct preference optimization: the chosen answer of each pair becomes
 // likelier, relative to the rejected one, than it is under a reference policy. cfg may be nil: defaults.
 //
-// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [DPOTrainer], and [ErrInvalid]
-// listing every problem of cfg, or of the pairs: each needs two trajectories without additional histories, with the
-// same tools and a common prompt, after which both have an assistant message. Updates that are not finite are skipped,
-// as by [Model.Train]: the group of a [Skip] is the pair, trajectory 0 of it the chosen one, 1 the rejected one.
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no driver.DPOTrainer, and
+// [ErrInvalid] listing every problem of cfg, or of the pairs: each needs two trajectories without additional histories,
+// with the same tools and a common prompt, after which both have an assistant message. Updates that are not finite are
+// skipped, as by [Model.Train]: the group of a [Skip] is the pair, trajectory 0 of it the chosen one, 1 the rejected
+// one.
 func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig) (*TrainResult, error) {
 	trainer, err := capability[dpoTrainer](m, "train dpo", "driver.DPOTrainer")
 	if err != nil {
 		return nil, err
 	}
-	if err := m.trainable("train dpo"); err != nil {
+	if err := m.Trainable("train dpo"); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
@@ -119,7 +120,7 @@ type DPOConfig struct {
 	// starts from, as it was before the call: several calls then move on from each other's result. Set it for several
 	// calls on one set of pairs.
 	ReferenceBase bool
-	// LearningRate of AdamW. Default: that of the backend, if it is a [RateChooser], and otherwise 5e-6.
+	// LearningRate of loop.AdamW. Default: that of the backend, if it is a driver.RateChooser, and otherwise 5e-6.
 	LearningRate float64
 	// BatchSize is the greatest number of pairs in an optimizer step; an epoch is split evenly. Default 8.
 	BatchSize int
@@ -135,7 +136,7 @@ type DPOConfig struct {
 	Schedule Schedule
 	// MaxGradNorm clips the global norm of the gradient. Default 1; negative is off.
 	MaxGradNorm float64
-	// WeightDecay is AdamW's, decoupled. Default 0.
+	// WeightDecay is loop.AdamW's, decoupled. Default 0.
 	WeightDecay float64
 	// Seed shuffles the pairs. Default 0.
 	Seed uint64

@@ -25,7 +25,7 @@ import (
 //
 // Prompts of token ids have histories of their own: one that begins with all ids of a history, those of its last reply
 // included, continues it. What of the prompt is new is a message of the user with its text, as the backend's
-// [Tokenizer] decodes it; the ids are in the samples.
+// driver.Tokenizer decodes it; the ids are in the samples.
 //
 // The trajectory is returned also when f fails, with f's error; when the model's last response to an HTTP client was an
 // error, its message is added. When f succeeds and nothing was recorded, because its calls had another context or

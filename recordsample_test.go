@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -84,7 +85,7 @@ func TestRecorder_LateTokens(t *testing.T) {
 func TestRecorder_TokensWithoutTokenizer(t *testing.T) {
 	type samplerOnly struct {
 		art.Backend
-		art.Sampler
+		driver.Sampler
 	}
 	fake := &arttest.Backend{Reply: arttest.Script("x")}
 	m, r := art.NewModel("m", nil), art.NewRecorder()

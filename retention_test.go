@@ -119,6 +119,6 @@ func TestModel_Force(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = plain.Force(t.Context(), forced, *reply, nil)
-	wantErr(t, err, art.ErrUnsupported, "art.Tokenizer")
+	wantErr(t, err, art.ErrUnsupported, "driver.Tokenizer")
 	wantEqual(t, "messages", len(forced.Messages), 2)
 }

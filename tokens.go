@@ -6,39 +6,8 @@ import (
 	"slices"
 )
 
-// Tokenizer is a [Backend] that shows the token ids of a model.
-type Tokenizer interface {
-	// Tokenize returns the ids of the prompt that [Backend.Complete] renders from req, and the ids of reply after it, with
-	// the end-of-turn token. A nil reply has none. req.Settings is ignored.
-	Tokenize(ctx context.Context, m *Model, req *ChatRequest, reply *Message) (prompt, ids []int32, err error)
-	// Encode returns the ids of a text as it is, without a chat template. Special tokens that are written in it are
-	// recognised. special adds those that the tokenizer puts around a text, such as the beginning-of-sequence token.
-	Encode(ctx context.Context, m *Model, text string, special bool) ([]int32, error)
-	// Decode returns the text of ids, special tokens included. Bytes that are not UTF-8 become U+FFFD. An id that the
-	// vocabulary lacks is an [ErrInvalid].
-	Decode(ctx context.Context, m *Model, ids []int32) (string, error)
-	// TokenBytes returns the bytes that each of ids adds to a text. They may be a part of a character. An id that the
-	// vocabulary lacks is an [ErrInvalid].
-	TokenBytes(ctx context.Context, m *Model, ids []int32) ([][]byte, error)
-}
-
-// Sampler is a [Backend] that computes with token ids.
-type Sampler interface {
-	// Logprobs returns the logprob of each of ids but the first, given those before it, under the newest step of m at
-	// temperature 1; and that step. For ids that this step sampled they equal [Sample].Logprobs, up to rounding.
-	Logprobs(ctx context.Context, m *Model, ids []int32) (logprobs []float32, step int, err error)
-	// Sample continues prompt, at least one id, with the newest step of m. Every field of s is set. The reply ends where
-	// one of [Backend.Complete] would end: with the same prompt ids and settings both sample the same,
-	// except that with a ResponseFormat there is no reasoning before the text here.
-	//
-	// The response's message has the text of the reply without special tokens; nothing in it is parsed as reasoning or
-	// tool calls. Its Sample is set for frozen models too. piece is called as [Streamer] says, and may be nil; a backend
-	// that is no Streamer calls it once, with the whole reply.
-	Sample(ctx context.Context, m *Model, prompt []int32, s Sampling, piece func(Piece) error) (*ChatResponse, error)
-}
-
 // Tokenize returns the token ids of the prompt that [Model.Complete] would render from h. opts may be nil; only its
-// TemplateArgs are used. It returns [ErrUnsupported] when the backend is no [Tokenizer].
+// TemplateArgs are used. It returns [ErrUnsupported] when the backend is no driver.Tokenizer.
 func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]int32, error) {
 	tokenizer, err := capability[tokenizer](m, "tokenize", "driver.Tokenizer")
 	if err != nil {
@@ -58,7 +27,7 @@ func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]
 	return ids, err
 }
 
-// Sample continues a prompt of token ids, without a chat template: see [Sampler]. opts and piece may be nil;
+// Sample continues a prompt of token ids, without a chat template: see driver.Sampler. opts and piece may be nil;
 // TemplateArgs of opts are of no use here and refused. Seeds are derived as for [Model.Complete]. The reply is recorded
 // when ctx comes from [Record] or a [Recorder].
 //
@@ -112,7 +81,7 @@ func (m *Model) sampling(ctx context.Context, prompts [][]int32, opts *ChatOptio
 // only its TemplateArgs are used.
 //
 // It returns [ErrNotRegistered], [ErrInvalid], [ErrFrozen], [ErrContextLength], and [ErrUnsupported] when the backend
-// is not both a [Tokenizer] and a [Sampler]; t is unchanged then.
+// is not both a driver.Tokenizer and a driver.Sampler; t is unchanged then.
 func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *ChatOptions) (*Message, error) {
 	const op = "force"
 	tokenizer, err := capability[tokenizer](m, op, "driver.Tokenizer")
@@ -160,7 +129,7 @@ func (m *Model) checkForced(t *Trajectory, reply *Message) error {
 	if t == nil {
 		return problems{"trajectory is nil"}.err("force", "start one with NewTrajectory")
 	}
-	if err := m.trainable("force"); err != nil {
+	if err := m.Trainable("force"); err != nil {
 		return err
 	}
 	if reply.Role != RoleAssistant {

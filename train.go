@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/goart-dev/art/grpo/credit"
 	"path"
 	"reflect"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Train makes the next step of the model out of groups. cfg may be nil: defaults. The replies to requests that start
@@ -53,7 +54,7 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 	if err != nil {
 		return err
 	}
-	if err := m.trainable(op); err != nil {
+	if err := m.Trainable(op); err != nil {
 		return err
 	}
 	var own []credit.Loss
@@ -72,14 +73,14 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 // TrainSFT makes the next step of the model by supervised training on the assistant messages of the trajectories. cfg
 // may be nil: defaults.
 //
-// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no [SFTTrainer], and [ErrInvalid]
-// for no trajectories or a bad cfg. Updates that are not finite are skipped, as by [Model.Train].
+// It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no driver.SFTTrainer, and
+// [ErrInvalid] for no trajectories or a bad cfg. Updates that are not finite are skipped, as by [Model.Train].
 func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
 	trainer, err := capability[sftTrainer](m, "train sft", "driver.SFTTrainer")
 	if err != nil {
 		return nil, err
 	}
-	if err := m.trainable("train sft"); err != nil {
+	if err := m.Trainable("train sft"); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
@@ -109,8 +110,12 @@ func (m *Model) learningRate(given float64) (float64, error) {
 	return b.LearningRate(m)
 }
 
-// trainable returns [ErrFrozen] for a frozen model.
-func (m *Model) trainable(op string) error {
+// Trainable returns why m cannot be trained, nil if it can: [ErrNotRegistered], or [ErrFrozen] for a frozen model and a
+// snapshot. op is what the error says was being done. For packages that train in other ways, such as backend/loop.
+func (m *Model) Trainable(op string) error {
+	if _, err := m.registered(op); err != nil {
+		return err
+	}
 	if m.snapshot {
 		return &Error{op, fmt.Errorf("%w: %q is a snapshot", ErrFrozen, m.name), "train the model that it was made of"}
 	}

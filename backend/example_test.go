@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/openai"
 )
@@ -23,8 +24,8 @@ func Example() {
 	ollama, err := openai.Open(ctx, &openai.Options{Dir: dir, BaseURL: "http://localhost:11434/v1"})
 	check(err)
 	for _, backend := range []art.Backend{here, ollama} {
-		_, trains := backend.(art.SFTTrainer)
-		_, logs := backend.(art.Logger)
+		_, trains := backend.(driver.SFTTrainer)
+		_, logs := backend.(driver.Logger)
 		fmt.Printf("%T: trains %v, logs %v\n", backend, trains, logs)
 		check(backend.Close())
 	}

@@ -57,7 +57,7 @@ type LossInputs struct {
 }
 
 // Mean builds the weighted mean [] of a loss per token [N] over the batch: weights add up to 1 there, unless
-// [credit.NormalizeConfig] says otherwise.
+// credit.NormalizeConfig says otherwise.
 //
 //	Σ perToken·Weight
 func (in LossInputs) Mean(perToken *Node) *Node { return ReduceAllSum(Mul(perToken, in.Weight)) }

@@ -1,6 +1,6 @@
 package grpo
 
-// PreferenceMetrics describes those of [credit.Preference.Measure].
+// PreferenceMetrics describes those of credit.Preference.Measure.
 var PreferenceMetrics = []Metric{
 	{Name: "train/reward_margin", Formula: "mean over pairs of the reward that the policy implies for the chosen " +
 		"answer, less that of the rejected one, after the step; a reward is Beta * sum of new - reference", Healthy: "rises"},

@@ -5,8 +5,8 @@
 //	}
 //
 // It works for fakes and for small real models: replies have at most 4 tokens, and their content does not matter.
-// Optional interfaces ([art.Logger], [art.CheckpointKeeper], [art.SFTTrainer], [art.DPOTrainer], [art.Trainer],
-// [art.HTTPServer]) are tested when the backend implements them.
+// Optional interfaces ([driver.Logger], [driver.CheckpointKeeper], [driver.SFTTrainer], [driver.DPOTrainer],
+// loop.Trainer, [driver.HTTPServer]) are tested when the backend implements them.
 //
 // [Run] is for backends that train: replies need an [art.Sample]. A backend that answers and does not train, as those
 // of models behind an API, runs [RunHosted]. Models have the base "tiny", and prompts fewer than 256 tokens: a context
@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // maxTokens bounds replies.
@@ -181,7 +182,7 @@ func testRegister(t *subtest, b art.Backend) {
 func testClose(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
-	if _, ok := b.(art.Logger); ok {
+	if _, ok := b.(driver.Logger); ok {
 		if err := m.Log(t.Context(), "val", groups, nil); err != nil {
 			t.Fatalf("Log: %v", err)
 		}
@@ -195,18 +196,18 @@ func testClose(t *subtest, b art.Backend) {
 	_, err = m.Train(t.Context(), groups, nil)
 	wantError(t, "Train", err, art.ErrClosed)
 	wantError(t, "Register", describe(t, "-late", nil).Register(t.Context(), b), art.ErrClosed)
-	if _, ok := b.(art.Logger); ok {
+	if _, ok := b.(driver.Logger); ok {
 		wantError(t, "Log", m.Log(t.Context(), "train", groups, nil), art.ErrClosed)
 	}
-	if keeper, ok := b.(art.CheckpointKeeper); ok {
+	if keeper, ok := b.(driver.CheckpointKeeper); ok {
 		_, err := keeper.Checkpoints(t.Context(), m)
 		wantError(t, "Checkpoints", err, art.ErrClosed)
 	}
-	if _, ok := b.(art.SFTTrainer); ok {
+	if _, ok := b.(driver.SFTTrainer); ok {
 		_, err := m.TrainSFT(t.Context(), lessons(), nil)
 		wantError(t, "TrainSFT", err, art.ErrClosed)
 	}
-	if _, ok := b.(art.DPOTrainer); ok {
+	if _, ok := b.(driver.DPOTrainer); ok {
 		_, err := m.TrainDPO(t.Context(), preferences(), nil)
 		wantError(t, "TrainDPO", err, art.ErrClosed)
 	}
@@ -214,12 +215,12 @@ func testClose(t *subtest, b art.Backend) {
 
 // testHistoryAfterClose checks that a closed backend still tells what was logged of a model, if it keeps that.
 func testHistoryAfterClose(t *subtest, m *art.Model) {
-	keeper, ok := m.Backend().(art.CheckpointKeeper)
+	keeper, ok := m.Backend().(driver.CheckpointKeeper)
 	if !ok {
 		return
 	}
 	rows, err := keeper.History(t.Context(), m)
-	_, logs := m.Backend().(art.Logger)
+	_, logs := m.Backend().(driver.Logger)
 	if err != nil || logs && len(rows) == 0 {
 		t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed",
 			len(rows), err)

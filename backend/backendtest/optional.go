@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // optional returns the backend as an optional interface, and skips the test when it is not one.
@@ -25,7 +26,7 @@ func optional[T any](t *subtest, b art.Backend) T {
 }
 
 // rowsOf returns the rows of the history under (split, step).
-func rowsOf(t *subtest, keeper art.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
+func rowsOf(t *subtest, keeper driver.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
 	t.Helper()
 	rows, err := keeper.History(t.Context(), m)
 	if err != nil {
@@ -36,7 +37,7 @@ func rowsOf(t *subtest, keeper art.CheckpointKeeper, m *art.Model, split string,
 
 // testLogger checks that a second log of the same split and step is merged into the first.
 func testLogger(t *subtest, b art.Backend) {
-	optional[art.Logger](t, b)
+	optional[driver.Logger](t, b)
 	m := register(t, b, nil)
 	groups := gather(t, m, 2)
 	for i := range 2 {
@@ -48,7 +49,7 @@ func testLogger(t *subtest, b art.Backend) {
 	if err := m.Log(t.Context(), "test", nil, map[string]float64{"accuracy": 5}); err != nil {
 		t.Fatalf("Log without groups: %v", err)
 	}
-	keeper, ok := b.(art.CheckpointKeeper)
+	keeper, ok := b.(driver.CheckpointKeeper)
 	if !ok {
 		return // without it a log cannot be read
 	}
@@ -70,8 +71,8 @@ func testLogger(t *subtest, b art.Backend) {
 // testTrainRow checks that row k has the rewards that policy k earned and the update from k to k+1 as soon as the
 // training has ended, and that a later log of the same groups adds to that row.
 func testTrainRow(t *subtest, b art.Backend) {
-	optional[art.Logger](t, b)
-	keeper := optional[art.CheckpointKeeper](t, b)
+	optional[driver.Logger](t, b)
+	keeper := optional[driver.CheckpointKeeper](t, b)
 	m := register(t, b, nil)
 	for k := range 2 {
 		groups := gather(t, m, 1)
@@ -97,7 +98,7 @@ func testTrainRow(t *subtest, b art.Backend) {
 }
 
 // wantRow checks that there is one train row of a step, and that it has these metrics.
-func wantRow(t *subtest, keeper art.CheckpointKeeper, m *art.Model, step int, want map[string]float64) {
+func wantRow(t *subtest, keeper driver.CheckpointKeeper, m *art.Model, step int, want map[string]float64) {
 	t.Helper()
 	rows := rowsOf(t, keeper, m, "train", step)
 	if len(rows) != 1 {
@@ -112,9 +113,9 @@ func wantRow(t *subtest, keeper art.CheckpointKeeper, m *art.Model, step int, wa
 
 // testCheckpointKeeper checks that each step leaves a checkpoint, and which ones are deleted.
 func testCheckpointKeeper(t *subtest, b art.Backend) {
-	keeper := optional[art.CheckpointKeeper](t, b)
+	keeper := optional[driver.CheckpointKeeper](t, b)
 	m := register(t, b, nil)
-	_, logs := b.(art.Logger)
+	_, logs := b.(driver.Logger)
 	for step := 1; step <= 3; step++ {
 		if _, err := m.Train(t.Context(), gather(t, m, 1), nil); err != nil {
 			t.Fatalf("Train: %v", err)
@@ -143,7 +144,7 @@ func testCheckpointKeeper(t *subtest, b art.Backend) {
 }
 
 // wantCheckpoints checks the stored steps above 0; a backend may also store step 0.
-func wantCheckpoints(t *subtest, keeper art.CheckpointKeeper, m *art.Model, want ...int) {
+func wantCheckpoints(t *subtest, keeper driver.CheckpointKeeper, m *art.Model, want ...int) {
 	t.Helper()
 	got, err := keeper.Checkpoints(t.Context(), m)
 	if err != nil {
@@ -164,7 +165,7 @@ func lessons() []*art.Trajectory {
 }
 
 func testSFTTrainer(t *subtest, b art.Backend) {
-	optional[art.SFTTrainer](t, b)
+	optional[driver.SFTTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainSFT(t.Context(), lessons(), nil)
 	if err != nil {
@@ -193,7 +194,7 @@ func preferences() []art.Preference {
 
 // testDPOTrainer checks that a step is made and served, and that what cannot be trained on makes none.
 func testDPOTrainer(t *subtest, b art.Backend) {
-	optional[art.DPOTrainer](t, b)
+	optional[driver.DPOTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainDPO(t.Context(), preferences(), nil)
 	if err != nil {
@@ -213,7 +214,7 @@ func testDPOTrainer(t *subtest, b art.Backend) {
 
 // testHTTPServer checks that an OpenAI client in process gets the same reply as a Go call, and is recorded.
 func testHTTPServer(t *subtest, b art.Backend) {
-	server := optional[art.HTTPServer](t, b)
+	server := optional[driver.HTTPServer](t, b)
 	m := register(t, b, nil)
 	want := complete(t, m, "Hello?", seeded(3))
 	body, err := json.Marshal(map[string]any{
@@ -255,7 +256,7 @@ func testHTTPServer(t *subtest, b art.Backend) {
 }
 
 // testHandler checks the answer to a bad request, and the list of models.
-func testHandler(t *subtest, server art.HTTPServer, m *art.Model) {
+func testHandler(t *subtest, server driver.HTTPServer, m *art.Model) {
 	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil ||
 		status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)

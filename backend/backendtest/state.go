@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // testStateKeeper checks that state is merged key by key, and belongs to one model.
 func testStateKeeper(t *subtest, b art.Backend) {
-	optional[art.StateKeeper](t, b)
+	optional[driver.StateKeeper](t, b)
 	m := register(t, b, nil)
 	var state struct {
 		Data struct{ File, Line string }
@@ -41,8 +42,8 @@ func testStateKeeper(t *subtest, b art.Backend) {
 
 // testRestorer checks that going back makes a new step, and deletes nothing.
 func testRestorer(t *subtest, b art.Backend) {
-	keeper := optional[art.CheckpointKeeper](t, b)
-	optional[art.CheckpointRestorer](t, b)
+	keeper := optional[driver.CheckpointKeeper](t, b)
+	optional[driver.CheckpointRestorer](t, b)
 	m := register(t, b, nil)
 	for range 2 {
 		if _, err := m.Train(t.Context(), gather(t, m, 1), nil); err != nil {
@@ -68,8 +69,8 @@ func testRestorer(t *subtest, b art.Backend) {
 
 // testSampler checks that an answer that the model gave has the same sample when it is given to it.
 func testSampler(t *subtest, b art.Backend) {
-	optional[art.Tokenizer](t, b)
-	optional[art.Sampler](t, b)
+	optional[driver.Tokenizer](t, b)
+	optional[driver.Sampler](t, b)
 	m := register(t, b, nil)
 	chat := ask("What is the colour of the sky?")
 	forced := art.NewTrajectory(chat.Messages...)
@@ -89,7 +90,7 @@ func testSampler(t *subtest, b art.Backend) {
 			t.Errorf("logprob %d is %v", i, lp)
 		}
 	}
-	sampler := b.(art.Sampler)
+	sampler := b.(driver.Sampler)
 	all := append(slices.Clone(own.PromptIDs), own.IDs...)
 	logprobs, step, err := sampler.Logprobs(t.Context(), m, all)
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // testStreamer checks that the pieces of a reply together are the reply of Complete, and that an error ends them.
 func testStreamer(t *subtest, b art.Backend) {
-	optional[art.Streamer](t, b)
+	optional[driver.Streamer](t, b)
 	m := register(t, b, nil)
 	response := complete(t, m, "Hello?", seeded(5))
 	want := response.Message
@@ -54,7 +55,7 @@ func checkPieces(t *subtest, got, want *art.Sample) {
 
 // testSampleIDs checks that a prompt of ids gets the reply of the conversation that it is.
 func testSampleIDs(t *subtest, b art.Backend) {
-	optional[art.Sampler](t, b)
+	optional[driver.Sampler](t, b)
 	m := register(t, b, nil)
 	want := complete(t, m, "Hello?", seeded(5))
 	var s art.Sample
@@ -80,7 +81,7 @@ func testSampleIDs(t *subtest, b art.Backend) {
 
 // testTokenizer checks that a text survives encoding and decoding.
 func testTokenizer(t *subtest, b art.Backend) {
-	tokenizer := optional[art.Tokenizer](t, b)
+	tokenizer := optional[driver.Tokenizer](t, b)
 	m := register(t, b, nil)
 	const text = "The sky is blue.\nIs it?"
 	ids, err := tokenizer.Encode(t.Context(), m, text, false)

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -15,12 +17,14 @@ func sample(t *subtest, m *art.Model, seed uint64) *art.Sample {
 }
 
 // datumOf makes a datum of a sample whose tokens all have the same advantage.
-func datumOf(s *art.Sample, advantage float32) art.Datum {
+func datumOf(s *art.Sample, advantage float32) loop.Datum {
 	ids := append(append([]int32{}, s.PromptIDs...), s.IDs...)
 	n := len(ids) - 1
-	d := art.Datum{Input: ids[:n], Targets: make([]int32, n), Logprobs: make([]float32, n), Advantages: make([]float32, n)}
+	d := loop.Datum{
+		Input: ids[:n], Targets: make([]int32, n), Logprobs: make([]float32, n), Advantages: make([]float32, n),
+	}
 	for i := range n {
-		d.Targets[i] = art.NoTarget
+		d.Targets[i] = loop.NoTarget
 		if k := i + 1 - len(s.PromptIDs); k >= 0 {
 			d.Targets[i], d.Logprobs[i], d.Advantages[i] = ids[i+1], s.Logprobs[k], advantage
 		}
@@ -29,7 +33,7 @@ func datumOf(s *art.Sample, advantage float32) art.Datum {
 }
 
 // target makes the same datum for cross-entropy.
-func target(s *art.Sample) art.Datum {
+func target(s *art.Sample) loop.Datum {
 	d := datumOf(s, 1)
 	d.Logprobs, d.Advantages = nil, nil
 	return d
@@ -44,21 +48,21 @@ func must(t *subtest, what string, err error) {
 }
 
 // forward computes the loss of data under the training state.
-func forward(t *subtest, m *art.Model, data []art.Datum, loss credit.Loss) *art.ForwardResult {
+func forward(t *subtest, m *art.Model, data []loop.Datum, loss credit.Loss) *loop.ForwardResult {
 	t.Helper()
-	result, err := m.Forward(t.Context(), data, loss, nil)
+	result, err := loop.Forward(t.Context(), m, data, loss, nil)
 	must(t, "Forward", err)
 	return result
 }
 
 // learn adds the gradient of data, and makes an update.
-func learn(t *subtest, m *art.Model, data []art.Datum, loss credit.Loss) *art.OptimResult {
+func learn(t *subtest, m *art.Model, data []loop.Datum, loss credit.Loss) *loop.OptimResult {
 	t.Helper()
-	_, err := m.ForwardBackward(t.Context(), data, loss, nil)
+	_, err := loop.ForwardBackward(t.Context(), m, data, loss, nil)
 	must(t, "ForwardBackward", err)
-	adamw := art.DefaultAdamW()
+	adamw := loop.DefaultAdamW()
 	adamw.LearningRate = 1e-3
-	result, err := m.OptimStep(t.Context(), adamw)
+	result, err := loop.OptimStep(t.Context(), m, adamw)
 	must(t, "OptimStep", err)
 	return result
 }
@@ -68,7 +72,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-4*(1+math.Abs(a)) }
 
 // testTrainer checks what holds of a loop of one's own on every Trainer.
 func testTrainer(t *subtest, b art.Backend) {
-	optional[art.Trainer](t, b)
+	optional[loop.Trainer](t, b)
 	for name, test := range map[string]func(*subtest, *art.Model){
 		"Losses": testTokenLosses, "Accumulate": testAccumulate, "Learn": testPrimitivesLearn, "Save": testSaveWeights,
 		"Snapshot": testSnapshot, "Unpublished": testUnpublished, "Invalid": testTrainerInvalid,
@@ -82,7 +86,7 @@ func testTrainer(t *subtest, b art.Backend) {
 func testTokenLosses(t *subtest, m *art.Model) {
 	d := datumOf(sample(t, m, 1), 0.5)
 	for i := range d.Logprobs { // off policy
-		if d.Targets[i] != art.NoTarget {
+		if d.Targets[i] != loop.NoTarget {
 			d.Logprobs[i] -= 0.5
 		}
 	}
@@ -96,10 +100,10 @@ func testTokenLosses(t *subtest, m *art.Model) {
 		credit.DRO:   func(p, q, a float64) float64 { return 0.025*(p-q)*(p-q) - p*a },
 	}
 	for loss, formula := range formulas {
-		result := forward(t, m, []art.Datum{d}, loss)
+		result := forward(t, m, []loop.Datum{d}, loss)
 		want := 0.0
 		for i, target := range d.Targets {
-			if target != art.NoTarget {
+			if target != loop.NoTarget {
 				want += formula(float64(result.Logprobs[0][i]), float64(d.Logprobs[i]), float64(d.Advantages[i]))
 			} else if result.Logprobs[0][i] != 0 {
 				t.Errorf("%s: logprob %d is %v, and has no target", loss, i, result.Logprobs[0][i])
@@ -112,10 +116,10 @@ func testTokenLosses(t *subtest, m *art.Model) {
 	soft := target(sample(t, m, 1))
 	soft.K, soft.Targets, soft.Weights = 2, nil, nil
 	for i := range soft.Input {
-		soft.Targets = append(soft.Targets, soft.Input[i], art.NoTarget)
+		soft.Targets = append(soft.Targets, soft.Input[i], loop.NoTarget)
 		soft.Weights = append(soft.Weights, -2, 1)
 	}
-	result, want := forward(t, m, []art.Datum{soft}, credit.CrossEntropy), 0.0
+	result, want := forward(t, m, []loop.Datum{soft}, credit.CrossEntropy), 0.0
 	for i, p := range result.Logprobs[0] {
 		if i%2 == 0 {
 			want += 2 * float64(p)
@@ -129,16 +133,16 @@ func testTokenLosses(t *subtest, m *art.Model) {
 // testAccumulate checks that gradients of several calls add up, that Forward adds none, and that a custom loss has the
 // gradient of the named one.
 func testAccumulate(t *subtest, m *art.Model) {
-	data := []art.Datum{target(sample(t, m, 1)), target(sample(t, m, 2))}
-	none := art.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8} // a learning rate of 0
+	data := []loop.Datum{target(sample(t, m, 1)), target(sample(t, m, 2))}
+	none := loop.AdamW{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8} // a learning rate of 0
 	step := func(what string, add func() error) float64 {
 		must(t, what, add())
-		result, err := m.OptimStep(t.Context(), none)
+		result, err := loop.OptimStep(t.Context(), m, none)
 		must(t, "OptimStep", err)
 		return result.GradNorm
 	}
-	backward := func(data ...art.Datum) error {
-		_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	backward := func(data ...loop.Datum) error {
+		_, err := loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 		return err
 	}
 	whole := step("one call", func() error { return backward(data...) })
@@ -150,7 +154,7 @@ func testAccumulate(t *subtest, m *art.Model) {
 		return backward(data[1])
 	})
 	custom := step("custom", func() error {
-		_, err := m.ForwardBackwardCustom(t.Context(), data, func(p [][]float32) (float64, [][]float32, error) {
+		_, err := loop.ForwardBackwardCustom(t.Context(), m, data, func(p [][]float32) (float64, [][]float32, error) {
 			out := make([][]float32, len(p))
 			for i := range p {
 				out[i] = make([]float32, len(p[i]))
@@ -174,7 +178,7 @@ func testAccumulate(t *subtest, m *art.Model) {
 // testPrimitivesLearn checks that updates make targets likelier, that the step that answers stays until Publish, and
 // that it moves then.
 func testPrimitivesLearn(t *subtest, m *art.Model) {
-	data := []art.Datum{target(sample(t, m, 1))}
+	data := []loop.Datum{target(sample(t, m, 1))}
 	before := forward(t, m, data, credit.CrossEntropy).Loss
 	for i := range 3 {
 		if result := learn(t, m, data, credit.CrossEntropy); result.Skipped || result.Updates != i+1 {
@@ -198,7 +202,7 @@ func testPrimitivesLearn(t *subtest, m *art.Model) {
 	if got := sample(t, m, 1).Step; got != 1 {
 		t.Errorf("step %d answers, want the one that was published", got)
 	}
-	if keeper, ok := m.Backend().(art.CheckpointKeeper); ok {
+	if keeper, ok := m.Backend().(driver.CheckpointKeeper); ok {
 		wantRow(t, keeper, m, 0, map[string]float64{"loss/own": after})
 	}
 	if _, err := m.Train(t.Context(), groups, nil); err != nil {
@@ -208,21 +212,21 @@ func testPrimitivesLearn(t *subtest, m *art.Model) {
 
 // testSaveWeights checks that what was saved is loaded, with its optimizer and without.
 func testSaveWeights(t *subtest, m *art.Model) {
-	data := []art.Datum{target(sample(t, m, 1))}
+	data := []loop.Datum{target(sample(t, m, 1))}
 	loss := func() float64 { return forward(t, m, data, credit.CrossEntropy).Loss }
 	learn(t, m, data, credit.CrossEntropy)
 	saved := loss()
-	path, err := m.SaveWeights(t.Context(), "000001", true)
+	path, err := loop.SaveWeights(t.Context(), m, "000001", true)
 	must(t, "SaveWeights", err)
-	bare, err := m.SaveWeights(t.Context(), "bare", false)
+	bare, err := loop.SaveWeights(t.Context(), m, "bare", false)
 	must(t, "SaveWeights", err)
-	_, err = m.SaveWeights(t.Context(), "bare", false)
+	_, err = loop.SaveWeights(t.Context(), m, "bare", false)
 	wantError(t, "SaveWeights of a stored name", err, art.ErrInvalid)
 	learn(t, m, data, credit.CrossEntropy)
 	next := loss()
 
 	for _, optimizer := range []bool{true, false} {
-		must(t, "LoadWeights", m.LoadWeights(t.Context(), path, optimizer))
+		must(t, "LoadWeights", loop.LoadWeights(t.Context(), m, path, optimizer))
 		if got := loss(); got != saved {
 			t.Errorf("the loss is %v after loading, and was %v", got, saved)
 		}
@@ -231,9 +235,10 @@ func testSaveWeights(t *subtest, m *art.Model) {
 			t.Errorf("with optimizer %v: loss %v (%v before), %d updates", optimizer, got, next, result.Updates)
 		}
 	}
-	wantError(t, "LoadWeights of an optimizer that is not stored", m.LoadWeights(t.Context(), bare, true), art.ErrInvalid)
-	wantError(t, "LoadWeights of nothing", m.LoadWeights(t.Context(), "@weights/none", false), art.ErrInvalid)
-	keeper, ok := m.Backend().(art.WeightsKeeper)
+	err = loop.LoadWeights(t.Context(), m, bare, true)
+	wantError(t, "LoadWeights of an optimizer that is not stored", err, art.ErrInvalid)
+	wantError(t, "LoadWeights of nothing", loop.LoadWeights(t.Context(), m, "@weights/none", false), art.ErrInvalid)
+	keeper, ok := m.Backend().(loop.WeightsKeeper)
 	if !ok {
 		return
 	}
@@ -248,20 +253,20 @@ func testSaveWeights(t *subtest, m *art.Model) {
 // testSnapshot checks that a snapshot samples with the weights that it was made of.
 func testSnapshot(t *subtest, m *art.Model) {
 	s := sample(t, m, 1)
-	learn(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
-	path, err := m.SaveWeights(t.Context(), "one", false)
+	learn(t, m, []loop.Datum{target(s)}, credit.CrossEntropy)
+	path, err := loop.SaveWeights(t.Context(), m, "one", false)
 	must(t, "SaveWeights", err)
-	want := forward(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
+	want := forward(t, m, []loop.Datum{target(s)}, credit.CrossEntropy)
 	now, err := m.Snapshot(t.Context(), "")
 	must(t, "Snapshot", err)
-	learn(t, m, []art.Datum{target(s)}, credit.CrossEntropy)
+	learn(t, m, []loop.Datum{target(s)}, credit.CrossEntropy)
 	stored, err := m.Snapshot(t.Context(), path)
 	must(t, "Snapshot of saved weights", err)
 	for name, model := range map[string]*art.Model{"of the training state": now, "of saved weights": stored} {
 		if got := sample(t, model, 1); len(got.IDs) == 0 {
 			t.Errorf("a snapshot %s answers nothing", name)
 		}
-		if sampler, ok := m.Backend().(art.Sampler); ok && !isFake(m.Backend()) {
+		if sampler, ok := m.Backend().(driver.Sampler); ok && !isFake(m.Backend()) {
 			ids := append(append([]int32{}, s.PromptIDs...), s.IDs...)
 			logprobs, _, err := sampler.Logprobs(t.Context(), model, ids)
 			must(t, "Logprobs", err)
@@ -288,7 +293,7 @@ func isFake(b art.Backend) bool {
 // testUnpublished checks that other trainings are refused while the training state is not published.
 func testUnpublished(t *subtest, m *art.Model) {
 	groups := gather(t, m, 1)
-	data := []art.Datum{target(sample(t, m, 1))}
+	data := []loop.Datum{target(sample(t, m, 1))}
 	learn(t, m, data, credit.CrossEntropy)
 	_, err := m.Train(t.Context(), groups, nil)
 	wantError(t, "Train with updates that are not published", err, art.ErrInvalid)
@@ -298,33 +303,33 @@ func testUnpublished(t *subtest, m *art.Model) {
 	_, err = m.Train(t.Context(), groups, nil)
 	must(t, "Train after Publish", err)
 	wantStep(t, m, 2)
-	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	_, err = loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	must(t, "ForwardBackward from the new step", err)
 }
 
 // testTrainerInvalid checks what is refused before anything is computed.
 func testTrainerInvalid(t *subtest, m *art.Model) {
 	good := target(sample(t, m, 1))
-	for name, spoil := range map[string]func(d *art.Datum){
-		"id that the vocabulary lacks": func(d *art.Datum) { d.Input = append([]int32{math.MaxInt32}, d.Input[1:]...) },
-		"target that it lacks":         func(d *art.Datum) { d.Targets = append([]int32{math.MaxInt32}, d.Targets[1:]...) },
-		"no input":                     func(d *art.Datum) { *d = art.Datum{} },
+	for name, spoil := range map[string]func(d *loop.Datum){
+		"id that the vocabulary lacks": func(d *loop.Datum) { d.Input = append([]int32{math.MaxInt32}, d.Input[1:]...) },
+		"target that it lacks":         func(d *loop.Datum) { d.Targets = append([]int32{math.MaxInt32}, d.Targets[1:]...) },
+		"no input":                     func(d *loop.Datum) { *d = loop.Datum{} },
 	} {
 		bad := good
 		spoil(&bad)
 		if isFake(m.Backend()) && name != "no input" {
 			continue // its vocabulary is all of int32
 		}
-		_, err := m.ForwardBackward(t.Context(), []art.Datum{good, bad}, credit.CrossEntropy, nil)
+		_, err := loop.ForwardBackward(t.Context(), m, []loop.Datum{good, bad}, credit.CrossEntropy, nil)
 		wantError(t, name, err, art.ErrInvalid)
 	}
-	result, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+	result, err := loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 	if err != nil || result.GradNorm != 0 {
 		t.Errorf("after calls that failed: %+v, error %v; want no gradient", result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := m.ForwardBackward(ctx, []art.Datum{good}, credit.CrossEntropy, nil); err == nil {
+	if _, err := loop.ForwardBackward(ctx, m, []loop.Datum{good}, credit.CrossEntropy, nil); err == nil {
 		t.Error("ForwardBackward with a context that has ended: no error")
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/dash"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // answers is a group of three.
@@ -164,7 +165,7 @@ func TestStars_AreExamples(t *testing.T) {
 	require.NotContains(t, body, "/star")
 	s := serve(t, &dash.Options{Dir: root, Stars: true})
 	examples := func() (list []string) {
-		for record, err := range art.Stream[art.Example]([]string{dir + "/stars.jsonl"}, nil) {
+		for record, err := range dataset.Stream[art.Example]([]string{dir + "/stars.jsonl"}, nil) {
 			require.NoError(t, err)
 			trajectory := record.Value.Trajectory()
 			list = append(list, trajectory.Messages[len(trajectory.Messages)-1].Content)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // starsName is the file of a run with the trajectories that people have starred, one for each line: an [art.Example]
@@ -95,7 +96,7 @@ func (s *stars) set(dir string, of starOf, t *art.Trajectory, on bool) error {
 		of.Format, of.Reward = starFormat, t.Reward
 		for i, h := range t.Histories() {
 			of.History = i
-			if err := art.WriteJSONL(&out, starLine{h.Messages, h.Tools, of}); err != nil {
+			if err := dataset.WriteJSONL(&out, starLine{h.Messages, h.Tools, of}); err != nil {
 				return err
 			}
 		}

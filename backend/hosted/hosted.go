@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // Errors of hosted models, beside those of package art.
@@ -119,12 +120,12 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend      = (*Backend)(nil)
-	_ art.Logger       = (*Backend)(nil)
-	_ art.StateKeeper  = (*Backend)(nil)
-	_ art.HTTPServer   = (*Backend)(nil)
-	_ art.TrainChecker = (*Backend)(nil)
-	_ art.BaseChooser  = (*Backend)(nil)
+	_ art.Backend         = (*Backend)(nil)
+	_ driver.Logger       = (*Backend)(nil)
+	_ driver.StateKeeper  = (*Backend)(nil)
+	_ driver.HTTPServer   = (*Backend)(nil)
+	_ driver.TrainChecker = (*Backend)(nil)
+	_ driver.BaseChooser  = (*Backend)(nil)
 )
 
 // New makes a backend out of a service. connect is called once, with the connection that opts describe; opts may be

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
 )
 
 // Usage counts what was used.
@@ -24,32 +25,33 @@ type Usage struct {
 
 // counts are the metrics of a usage, each with the place of its value.
 var counts = []struct {
-	art.MetricInfo
+	rundir.MetricInfo
 	of func(*Usage) *int
 }{
-	{art.MetricInfo{Name: "costs/requests", Formula: "calls that were answered"},
+	{rundir.MetricInfo{Name: "costs/requests", Formula: "calls that were answered"},
 		func(u *Usage) *int { return &u.Requests }},
-	{art.MetricInfo{Name: "costs/failures", Formula: "calls that ended with an error of the service", Healthy: "0"},
+	{rundir.MetricInfo{Name: "costs/failures", Formula: "calls that ended with an error of the service", Healthy: "0"},
 		func(u *Usage) *int { return &u.Failures }},
-	{art.MetricInfo{Name: "costs/retries", Formula: "attempts beyond the first of a call", Healthy: "few"},
+	{rundir.MetricInfo{Name: "costs/retries", Formula: "attempts beyond the first of a call", Healthy: "few"},
 		func(u *Usage) *int { return &u.Retries }},
-	{art.MetricInfo{Name: "costs/prompt_tokens", Formula: "prompt tokens, as the service counts", Unit: "tokens"},
+	{rundir.MetricInfo{Name: "costs/prompt_tokens", Formula: "prompt tokens, as the service counts", Unit: "tokens"},
 		func(u *Usage) *int { return &u.PromptTokens }},
-	{art.MetricInfo{Name: "costs/cached_tokens", Formula: "those of them in its cache", Unit: "tokens"},
+	{rundir.MetricInfo{Name: "costs/cached_tokens", Formula: "those of them in its cache", Unit: "tokens"},
 		func(u *Usage) *int { return &u.CachedTokens }},
-	{art.MetricInfo{Name: "costs/completion_tokens", Formula: "reply tokens, as the service counts", Unit: "tokens"},
+	{rundir.MetricInfo{Name: "costs/completion_tokens", Formula: "reply tokens, as the service counts", Unit: "tokens"},
 		func(u *Usage) *int { return &u.CompletionTokens }},
-	{art.MetricInfo{Name: "costs/unknown_requests", Formula: "answers whose cost is not in costs/total: the model has " +
+	{rundir.MetricInfo{Name: "costs/unknown_requests", Formula: "answers whose cost is not in costs/total: the model " +
+		"has " +
 		"no price, or the service did not count tokens", Healthy: "0"}, func(u *Usage) *int { return &u.UnknownCost }},
 }
 
 // totalCost is the metric of [Usage].Cost.
-var totalCost = art.MetricInfo{Name: "costs/total", Unit: "that of the prices",
+var totalCost = rundir.MetricInfo{Name: "costs/total", Unit: "that of the prices",
 	Formula: "sum of the known costs; left out when none is known"}
 
 // Metrics describes what Log adds. docs/metrics.md lists it.
-func Metrics() []art.MetricInfo {
-	list := []art.MetricInfo{totalCost}
+func Metrics() []rundir.MetricInfo {
+	list := []rundir.MetricInfo{totalCost}
 	for _, c := range counts {
 		list = append(list, c.MetricInfo)
 	}

@@ -37,7 +37,7 @@
 // has no metrics of loss, offpolicy and train, and no data/tokens_computed.
 //
 // An update whose loss or gradient is NaN or infinite is skipped as a whole: data/updates_skipped counts it, a warning
-// is logged, and the trajectories are listed with [credit.ReasonNotFinite]. Metrics of the loss are of the other
+// is logged, and the trajectories are listed with credit.ReasonNotFinite. Metrics of the loss are of the other
 // updates. When there are none, they, loss/grad_norm and train/logprob_change are absent, and the step has unchanged
 // weights.
 //

@@ -10,10 +10,11 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
-// A loop of one's own: REINFORCE with a leave-one-out baseline, from the primitives of art.Trainer. The same loop runs
+// A loop of one's own: REINFORCE with a leave-one-out baseline, from the primitives of loop.Trainer. The same loop runs
 // on every backend that has them.
 func Example_ownLoop() {
 	dir, err := os.MkdirTemp("", "art")
@@ -43,16 +44,16 @@ func Example_ownLoop() {
 		for _, t := range list {
 			sum += t.Reward
 		}
-		var data []art.Datum
+		var data []loop.Datum
 		for _, t := range list {
 			advantage := t.Reward - (sum-t.Reward)/(n-1) // above the mean of the others
 			data = append(data, datum(t.Samples()[0], float32(advantage/n)))
 		}
-		_, err = model.ForwardBackward(ctx, data, credit.ImportanceSampling, nil)
+		_, err = loop.ForwardBackward(ctx, model, data, credit.ImportanceSampling, nil)
 		must(err)
-		adamw := art.DefaultAdamW()
+		adamw := loop.DefaultAdamW()
 		adamw.LearningRate = 2e-3
-		_, err = model.OptimStep(ctx, adamw)
+		_, err = loop.OptimStep(ctx, model, adamw)
 		must(err)
 		_, err = model.Publish(ctx, groups, nil)
 		must(err)
@@ -63,11 +64,11 @@ func Example_ownLoop() {
 }
 
 // datum makes a datum of what was sampled: the prompt has no targets.
-func datum(s *art.Sample, advantage float32) art.Datum {
+func datum(s *art.Sample, advantage float32) loop.Datum {
 	n := len(s.PromptIDs) - 1
-	return art.Datum{
+	return loop.Datum{
 		Input:      slices.Concat(s.PromptIDs, s.IDs[:len(s.IDs)-1]),
-		Targets:    append(slices.Repeat([]int32{art.NoTarget}, n), s.IDs...),
+		Targets:    append(slices.Repeat([]int32{loop.NoTarget}, n), s.IDs...),
 		Logprobs:   append(make([]float32, n), s.Logprobs...),
 		Advantages: append(make([]float32, n), slices.Repeat([]float32{advantage}, len(s.IDs))...),
 	}

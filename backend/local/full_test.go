@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/model"
 )
@@ -112,7 +113,7 @@ func TestFull_Weights(t *testing.T) {
 	for _, name := range fullFiles {
 		require.True(t, string(file(t, b, m, 1, name)) == string(file(t, b, fork, 0, name)), name)
 	}
-	saved, err := m.SaveWeights(t.Context(), "kept", true)
+	saved, err := loop.SaveWeights(t.Context(), m, "kept", true)
 	require.NoError(t, err)
 	_, err = m.Restore(t.Context(), 0)
 	require.NoError(t, err)
@@ -123,14 +124,14 @@ func TestFull_Weights(t *testing.T) {
 		&art.ChatOptions{Temperature: new(0.0), MaxTokens: new(12)})
 	require.NoError(t, err)
 	require.Equal(t, learned, answer.Message.Content)
-	require.NoError(t, m.LoadWeights(t.Context(), saved, true))
+	require.NoError(t, loop.LoadWeights(t.Context(), m, saved, true))
 	_, err = m.Publish(t.Context(), nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, learned, says(t, m))
 
 	adapter := art.NewModel("adapter", nil)
 	require.NoError(t, adapter.Register(t.Context(), b))
-	require.ErrorContains(t, adapter.LoadWeights(t.Context(), saved, true), "all weights")
+	require.ErrorContains(t, loop.LoadWeights(t.Context(), adapter, saved, true), "all weights")
 }
 
 // TestFull_Refused: what cannot be is an error when a model is registered.

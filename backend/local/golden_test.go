@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/rundir"
 )
 
@@ -87,5 +88,5 @@ func continueGolden(t *testing.T, root string) {
 	_, err = model.TrainSFT(ctx, []*art.Trajectory{example}, &art.SFTConfig{LearningRate: 1e-3})
 	require.NoError(t, err)
 	require.Equal(t, 3, model.Step())
-	require.NoError(t, model.LoadWeights(ctx, "@weights/kept", true))
+	require.NoError(t, loop.LoadWeights(ctx, model, "@weights/kept", true))
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
@@ -135,23 +137,23 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend            = (*Backend)(nil)
-	_ art.Logger             = (*Backend)(nil)
-	_ art.CheckpointKeeper   = (*Backend)(nil)
-	_ art.CheckpointRestorer = (*Backend)(nil)
-	_ art.StateKeeper        = (*Backend)(nil)
-	_ art.SFTTrainer         = (*Backend)(nil)
-	_ art.DPOTrainer         = (*Backend)(nil)
-	_ art.HTTPServer         = (*Backend)(nil)
-	_ art.Tokenizer          = (*Backend)(nil)
-	_ art.Sampler            = (*Backend)(nil)
-	_ art.StepPinner         = (*Backend)(nil)
-	_ art.LossProvider       = (*Backend)(nil)
-	_ art.TrainChecker       = (*Backend)(nil)
-	_ art.BaseChooser        = (*Backend)(nil)
-	_ art.GroupChecker       = (*Backend)(nil)
-	_ art.Trainer            = (*Backend)(nil)
-	_ art.WeightsKeeper      = (*Backend)(nil)
+	_ art.Backend               = (*Backend)(nil)
+	_ driver.Logger             = (*Backend)(nil)
+	_ driver.CheckpointKeeper   = (*Backend)(nil)
+	_ driver.CheckpointRestorer = (*Backend)(nil)
+	_ driver.StateKeeper        = (*Backend)(nil)
+	_ driver.SFTTrainer         = (*Backend)(nil)
+	_ driver.DPOTrainer         = (*Backend)(nil)
+	_ driver.HTTPServer         = (*Backend)(nil)
+	_ driver.Tokenizer          = (*Backend)(nil)
+	_ driver.Sampler            = (*Backend)(nil)
+	_ driver.StepPinner         = (*Backend)(nil)
+	_ driver.LossProvider       = (*Backend)(nil)
+	_ driver.TrainChecker       = (*Backend)(nil)
+	_ driver.BaseChooser        = (*Backend)(nil)
+	_ driver.GroupChecker       = (*Backend)(nil)
+	_ loop.Trainer              = (*Backend)(nil)
+	_ loop.WeightsKeeper        = (*Backend)(nil)
 )
 
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns

@@ -27,7 +27,7 @@ func (l keyed) Spec() grpo.LossSpec {
 func TestOpen_Losses(t *testing.T) {
 	for want, losses := range map[string][]grpo.Loss{
 		"loss 0 is nil":                             {nil},
-		`loss 1: grpo: unknown loss "x"`:            {keyed{key: "a"}, grpo.PolicyLoss{Loss: "x"}},
+		`loss 1: unknown loss "x"`:                  {keyed{key: "a"}, grpo.PolicyLoss{Loss: "x"}},
 		`loss 0 has the key "ppo" of another loss`:  {keyed{key: "ppo"}},
 		`loss 1 has the key "mine" of another loss`: {keyed{key: "mine"}, keyed{key: "mine"}},
 		"loss 0 has no key":                         {keyed{}},

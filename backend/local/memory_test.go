@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
@@ -280,7 +281,7 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
 	groups := play(t, m)
-	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+	data := []loop.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
 	b.memory.free = func() (int64, bool) { return 1 << 10, true }
 	b.memory.held = nil
 	_, err := m.Train(t.Context(), groups, nil)
@@ -288,11 +289,11 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "tokens takes about")
 	_, err = m.TrainSFT(t.Context(), groups[0].Trajectories, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
-	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	_, err = loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.Zero(t, m.Step())
 	b.memory.free = func() (int64, bool) { return 0, false }
-	_, err = m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	_, err = loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 }
 

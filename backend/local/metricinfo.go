@@ -3,25 +3,25 @@ package local
 import (
 	"slices"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/grpo"
 )
 
 // Metrics describes the metrics of [Backend.Train], [Backend.TrainSFT] and [Backend.TrainDPO], which are those of row k
 // for the update from step k to k+1. docs/metrics.md lists them.
-func Metrics() []art.MetricInfo {
-	var list []art.MetricInfo
+func Metrics() []rundir.MetricInfo {
+	var list []rundir.MetricInfo
 	policy := grpo.Penalized{Loss: grpo.Corrected{Loss: grpo.PolicyLoss{}}, KL: 1, Entropy: 1}
 	preference := grpo.PreferenceLoss{}
 	for _, m := range slices.Concat(policy.Spec().Metrics, grpo.SupervisedLoss{}.Spec().Metrics,
 		[]grpo.Metric{preference.Value()}, preference.Spec().Metrics, grpo.PreferenceMetrics) {
-		list = append(list, art.MetricInfo{Name: m.Name, Formula: m.Formula, Unit: m.Unit, Healthy: m.Healthy})
+		list = append(list, rundir.MetricInfo{Name: m.Name, Formula: m.Formula, Unit: m.Unit, Healthy: m.Healthy})
 	}
 	return append(append(list, trainerMetrics...), dataMetrics...)
 }
 
 // trainerMetrics are those that the trainer measures.
-var trainerMetrics = []art.MetricInfo{
+var trainerMetrics = []rundir.MetricInfo{
 	{Name: "loss/grad_norm", Formula: "mean over the optimizer steps of the global norm of the gradient, before clipping",
 		Healthy: "steady; a rise of ten times comes before a collapse"},
 	{Name: "loss/learning_rate", Formula: "that of the configuration; with a warm-up or a decay, the highest"},
@@ -56,7 +56,7 @@ var trainerMetrics = []art.MetricInfo{
 }
 
 // dataMetrics are those of what is trained on, and of time.
-var dataMetrics = []art.MetricInfo{
+var dataMetrics = []rundir.MetricInfo{
 	{Name: "data/groups", Formula: "groups given", Sum: true},
 	{Name: "data/groups_trainable", Formula: "groups trained on", Healthy: "above half of the groups given", Sum: true},
 	{Name: "data/trajectories", Formula: "trajectories given", Sum: true},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/hosted"
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -26,11 +27,11 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 func TestMetrics_Document(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(metricsHead)
-	table(&b, art.LogMetrics())
+	table(&b, rundir.LogMetrics())
 	b.WriteString(metricsMiddle)
 	table(&b, Metrics())
 	b.WriteString(metricsPipeline)
-	table(&b, art.PipelineMetrics())
+	table(&b, rundir.PipelineMetrics())
 	b.WriteString(metricsHosted)
 	table(&b, hosted.Metrics())
 	path := filepath.Join("..", "..", "docs", "metrics.md")
@@ -79,7 +80,7 @@ Every row that is logged of such a model has what it used since its run began, i
 `
 
 // table writes metrics as a table.
-func table(b *bytes.Buffer, list []art.MetricInfo) {
+func table(b *bytes.Buffer, list []rundir.MetricInfo) {
 	b.WriteString("| metric | how it is computed | unit | healthy | |\n|---|---|---|---|---|\n")
 	for _, m := range list {
 		sum := ""
@@ -93,7 +94,7 @@ func table(b *bytes.Buffer, list []art.MetricInfo) {
 
 // described returns the description of a stored metric.
 func described(name string) (string, bool) {
-	for _, m := range slices.Concat(art.LogMetrics(), Metrics(), art.PipelineMetrics()) {
+	for _, m := range slices.Concat(rundir.LogMetrics(), Metrics(), rundir.PipelineMetrics()) {
 		pattern := strings.ReplaceAll(m.Name, "<split>", "train")
 		prefix, _, isPattern := strings.Cut(pattern, "<key>")
 		if pattern == name || isPattern && prefix != "train/" && strings.HasPrefix(name, prefix) || m.Sum &&
@@ -148,7 +149,7 @@ func TestMetrics_Complete(t *testing.T) {
 		}
 	}
 	absent := []string{"<split>/nan_values", "<split>/<key>", "device/programs", "device/compile_s"} // of XLA alone
-	for _, m := range append(art.LogMetrics(), Metrics()...) {
+	for _, m := range append(rundir.LogMetrics(), Metrics()...) {
 		if !slices.Contains(seen, m.Name) {
 			require.Contains(t, absent, m.Name, "%s is described, and never stored", m.Name)
 		}

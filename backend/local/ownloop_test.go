@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/trainset"
@@ -37,15 +38,15 @@ func play(t *testing.T, m *art.Model) []*art.TrajectoryGroup {
 }
 
 // dataOf makes data of normalised sequences, with weights that add up to what Train minimises.
-func dataOf(sequences []grpo.Sequence) []art.Datum {
-	var data []art.Datum
+func dataOf(sequences []grpo.Sequence) []loop.Datum {
+	var data []loop.Datum
 	total := float64(credit.NumTrained(sequences))
 	for _, s := range sequences {
 		n := len(s.IDs) - 1
-		d := art.Datum{Input: s.IDs[:n], Targets: make([]int32, n), Weights: make([]float32, n),
+		d := loop.Datum{Input: s.IDs[:n], Targets: make([]int32, n), Weights: make([]float32, n),
 			Logprobs: make([]float32, n), Advantages: make([]float32, n)}
 		for i := range n {
-			d.Targets[i] = art.NoTarget
+			d.Targets[i] = loop.NoTarget
 			if s.Trained[i+1] {
 				d.Targets[i], d.Logprobs[i] = s.IDs[i+1], s.Logprobs[i+1]
 				d.Weights[i], d.Advantages[i] = float32(s.Weight/total), float32(s.Advantage)
@@ -61,9 +62,9 @@ func dataOf(sequences []grpo.Sequence) []art.Datum {
 func TestOwnLoop_IsTrain(t *testing.T) {
 	for _, c := range []struct {
 		cfg    art.TrainConfig
-		config art.LossConfig
+		config loop.LossConfig
 	}{
-		{art.TrainConfig{Loss: credit.CISPO}, art.LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 5}},
+		{art.TrainConfig{Loss: credit.CISPO}, loop.LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 5}},
 		{art.TrainConfig{Loss: credit.PPO}, nil},
 		{art.TrainConfig{Loss: credit.DRO}, nil},
 	} {
@@ -84,10 +85,11 @@ func TestOwnLoop_IsTrain(t *testing.T) {
 				batch := trainset.FromGroups(groups, cfg, step, 128, 1<<20)
 				sequences, err := credit.Normalize(batch.Sequences, cfg.Credit().Normalize)
 				require.NoError(t, err)
-				pass, err := own.ForwardBackward(t.Context(), dataOf(sequences), cfg.Loss, c.config)
+				pass, err := loop.ForwardBackward(t.Context(), own, dataOf(sequences), cfg.Loss, c.config)
 				require.NoError(t, err)
 				require.InDelta(t, result.Metrics["loss/policy"], pass.Loss, 1e-6)
-				_, err = own.OptimStep(t.Context(), art.AdamW{LearningRate: cfg.LearningRate, Beta1: cfg.Beta1, Beta2: cfg.Beta2,
+				_, err = loop.OptimStep(t.Context(), own, loop.AdamW{
+					LearningRate: cfg.LearningRate, Beta1: cfg.Beta1, Beta2: cfg.Beta2,
 					Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay, GradClipNorm: cfg.MaxGradNorm})
 				require.NoError(t, err)
 				_, err = own.Publish(t.Context(), groups, nil)
@@ -105,14 +107,14 @@ func TestForwardBackward_NamesWhatIsNotFinite(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	data := []art.Datum{
+	data := []loop.Datum{
 		{Input: []int32{1, 2}, Targets: []int32{2, 3}},
 		{Input: []int32{4, 5}, Targets: []int32{5, 6}, Weights: []float32{math.MaxFloat32, math.MaxFloat32}},
 	}
-	result, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	result, err := loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, result.NotFinite)
-	step, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+	step, err := loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 	require.NoError(t, err)
 	require.True(t, step.Skipped)
 	require.Zero(t, step.Updates)
@@ -125,29 +127,29 @@ func TestFork_SavedWeights(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
-	_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+	data := []loop.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+	_, err := loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
-	_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+	_, err = loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 	require.NoError(t, err)
-	want, err := m.Forward(t.Context(), data, credit.CrossEntropy, nil)
+	want, err := loop.Forward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	for name, updates := range map[string]int{"whole": 2, "bare": 1} {
-		path, err := m.SaveWeights(t.Context(), name, name == "whole")
+		path, err := loop.SaveWeights(t.Context(), m, name, name == "whole")
 		require.NoError(t, err)
 		require.Equal(t, "default/m@weights/"+name, path)
 		fork := art.NewModel("of-"+name, &art.ModelOptions{Fork: path})
 		require.NoError(t, fork.Register(t.Context(), b))
-		got, err := fork.Forward(t.Context(), data, credit.CrossEntropy, nil)
+		got, err := loop.Forward(t.Context(), fork, data, credit.CrossEntropy, nil)
 		require.NoError(t, err)
 		require.Equal(t, want.Logprobs, got.Logprobs)
-		result, err := fork.OptimStep(t.Context(), art.DefaultAdamW())
+		result, err := loop.OptimStep(t.Context(), fork, loop.DefaultAdamW())
 		require.NoError(t, err)
 		require.Equal(t, updates, result.Updates)
 	}
 	other := art.NewModel("other", &art.ModelOptions{LoRA: art.LoRA{Rank: 4}})
 	require.NoError(t, other.Register(t.Context(), b))
-	require.ErrorIs(t, other.LoadWeights(t.Context(), "m@weights/bare", false), art.ErrInvalid)
+	require.ErrorIs(t, loop.LoadWeights(t.Context(), other, "m@weights/bare", false), art.ErrInvalid)
 }
 
 // TestSaveWeights_OfStep: weights that are saved at a step are those of its checkpoint, in the same files, with the
@@ -160,14 +162,14 @@ func TestSaveWeights_OfStep(t *testing.T) {
 	require.NoError(t, err)
 	e.training.Unlock()
 	update := func() {
-		data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
-		_, err := m.ForwardBackward(t.Context(), data, credit.CrossEntropy, nil)
+		data := []loop.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
+		_, err := loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 		require.NoError(t, err)
-		_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+		_, err = loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 		require.NoError(t, err)
 	}
 	shared := func(name string, optimizer bool) (files []string) {
-		_, err := m.SaveWeights(t.Context(), name, optimizer)
+		_, err := loop.SaveWeights(t.Context(), m, name, optimizer)
 		require.NoError(t, err)
 		saved, err := e.run.WeightsDir(name)
 		require.NoError(t, err)
@@ -196,7 +198,7 @@ func TestSaveWeights_OfStep(t *testing.T) {
 	later, err := m.Snapshot(t.Context(), "")
 	require.NoError(t, err)
 	require.NotSame(t, e.serving.Load().adapter, b.models[later].serving.Load().adapter)
-	require.NoError(t, m.LoadWeights(t.Context(), "m@weights/whole", true))
+	require.NoError(t, loop.LoadWeights(t.Context(), m, "m@weights/whole", true))
 	_, err = m.Publish(t.Context(), nil, nil)
 	require.NoError(t, err)
 }
@@ -214,7 +216,7 @@ func TestForwardBackward_OneMask(t *testing.T) {
 	for i := range n {
 		input[i], targets[i] = int32(rng.IntN(200)), int32(rng.IntN(200))
 	}
-	scored, err := m.Forward(t.Context(), []art.Datum{{Input: input, Targets: targets}}, credit.CrossEntropy, nil)
+	scored, err := loop.Forward(t.Context(), m, []loop.Datum{{Input: input, Targets: targets}}, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 	junk := func() float32 { return float32(rng.NormFloat64()*5 - 20) }
 	for _, loss := range []credit.Loss{
@@ -229,7 +231,7 @@ func TestForwardBackward_OneMask(t *testing.T) {
 			if mark == "advantage" && (loss == credit.DRO || loss == credit.CrossEntropy) {
 				continue
 			}
-			d := art.Datum{Input: input, Targets: slices.Clone(targets), Weights: make([]float32, n)}
+			d := loop.Datum{Input: input, Targets: slices.Clone(targets), Weights: make([]float32, n)}
 			if loss != credit.CrossEntropy {
 				d.Logprobs, d.Advantages = make([]float32, n), make([]float32, n)
 			}
@@ -246,19 +248,19 @@ func TestForwardBackward_OneMask(t *testing.T) {
 				}
 				switch mark {
 				case "target":
-					d.Targets[i], d.Weights[i] = art.NoTarget, junk()
+					d.Targets[i], d.Weights[i] = loop.NoTarget, junk()
 				case "weight":
 					d.Weights[i] = 0
 				case "advantage":
 					d.Advantages[i] = 0
 				}
 			}
-			result, err := m.ForwardBackward(t.Context(), []art.Datum{d}, loss, nil)
+			result, err := loop.ForwardBackward(t.Context(), m, []loop.Datum{d}, loss, nil)
 			require.NoError(t, err)
 			if mark != "target" { // the logprobs of such a position are still computed
 				require.InDeltaSlice(t, scored.Logprobs[0], result.Logprobs[0], 1e-5)
 			}
-			step, err := m.OptimStep(t.Context(), art.AdamW{Eps: 1}) // of rate 0
+			step, err := loop.OptimStep(t.Context(), m, loop.AdamW{Eps: 1}) // of rate 0
 			require.NoError(t, err)
 			got := &measured{result.Loss, step.GradNorm, result.Metrics}
 			if want == nil {

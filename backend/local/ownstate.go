@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/internal/trainset"
 )
 
-// ownState is the training state of a model for [art.Trainer].
+// ownState is the training state of a model for [loop.Trainer].
 type ownState struct {
 	session *trainer.Session // nil while it is the newest step
 	changed bool             // since the newest step, apart from gradients
@@ -194,19 +195,19 @@ func (e *entry) checkBase(reader *runs.Reader, ref runs.Reference) error {
 }
 
 // SavedWeights lists what SaveWeights has stored.
-func (b *Backend) SavedWeights(_ context.Context, m *art.Model) ([]art.SavedWeights, error) {
+func (b *Backend) SavedWeights(_ context.Context, m *art.Model) ([]loop.SavedWeights, error) {
 	e, err := b.stored("saved weights", m)
 	if err != nil {
 		return nil, err
 	}
 	list, err := e.run.SavedWeights()
-	var out []art.SavedWeights
+	var out []loop.SavedWeights
 	for _, w := range list {
 		dir, bad := e.run.WeightsDir(w.Name)
 		if bad != nil {
 			return nil, bad
 		}
-		out = append(out, art.SavedWeights{
+		out = append(out, loop.SavedWeights{
 			Name: w.Name, Path: e.run.WeightsReference(w.Name).String(), Optimizer: hasOptimizer(dir), Bytes: w.Bytes,
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
 )
 
 // oneToken asks for one word. Its reward is 1 for half of the vocabulary.
@@ -85,7 +86,7 @@ func TestPipeline(t *testing.T) {
 			seen = append(seen, name)
 		}
 	}
-	for _, info := range art.PipelineMetrics() {
+	for _, info := range rundir.PipelineMetrics() {
 		require.Contains(t, seen, info.Name)
 	}
 	require.Positive(t, old, "every group was on policy: nothing ran during a training")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/trainer"
@@ -12,30 +13,30 @@ import (
 
 // Forward computes a loss under the training state.
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	return b.pass(ctx, m, tokenCall{"forward", data, loss, config}, (*trainer.Session).Forward)
 }
 
 // ForwardBackward computes a loss, and adds its gradient to the training state.
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	return b.pass(ctx, m, tokenCall{"forward backward", data, loss, config}, (*trainer.Session).ForwardBackward)
 }
 
-// tokenCall is a call of a loss of [art.Trainer].
+// tokenCall is a call of a loss of [loop.Trainer].
 type tokenCall struct {
 	op     string
-	data   []art.Datum
+	data   []loop.Datum
 	loss   credit.Loss
-	config art.LossConfig
+	config loop.LossConfig
 }
 
 // pass runs a pass over data.
 func (b *Backend) pass(ctx context.Context, m *art.Model, call tokenCall,
 	run func(*trainer.Session, context.Context, []grpo.Sequence, grpo.Loss) (*trainer.Pass, error),
-) (*art.ForwardResult, error) {
+) (*loop.ForwardResult, error) {
 	e, err := b.lock(call.op, m)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (b *Backend) pass(ctx context.Context, m *art.Model, call tokenCall,
 	if err != nil {
 		return nil, err
 	}
-	out := &art.ForwardResult{Logprobs: make([][]float32, len(call.data))}
+	out := &loop.ForwardResult{Logprobs: make([][]float32, len(call.data))}
 	for i := range call.data {
 		out.Logprobs[i] = make([]float32, len(call.data[i].Targets))
 	}
@@ -108,14 +109,14 @@ func (e *entry) tokenBatch(call tokenCall) (batch []grpo.Sequence, err error) {
 }
 
 // badIDs says why the model cannot read a datum, "" if it can.
-func badIDs(d *art.Datum, limit, vocab int) string {
+func badIDs(d *loop.Datum, limit, vocab int) string {
 	if n := len(d.Input); n > limit {
 		return fmt.Sprintf("has %d tokens, the model knows %d positions", n, limit)
 	}
 	for _, x := range []struct {
 		ids   []int32
 		least int32
-	}{{d.Input, 0}, {d.Targets, art.NoTarget}} {
+	}{{d.Input, 0}, {d.Targets, loop.NoTarget}} {
 		for _, id := range x.ids {
 			if id < x.least || int(id) >= vocab {
 				return fmt.Sprintf("has id %d, the vocabulary has %d", id, vocab)
@@ -131,7 +132,7 @@ func datumError(op string, i int, what string) error {
 
 // sequenceOf makes a sequence of a datum with the k-th target of each position. Token i+1 is what position i predicts.
 // Of a target that is not in the loss only the logprob is computed: it has weight 0.
-func sequenceOf(d *art.Datum, k int, loss credit.Loss) grpo.Sequence {
+func sequenceOf(d *loop.Datum, k int, loss credit.Loss) grpo.Sequence {
 	n, each := len(d.Input)+1, max(1, d.K)
 	s := grpo.Sequence{
 		IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n), Targets: make([]int32, n), Weight: 1,
@@ -143,7 +144,7 @@ func sequenceOf(d *art.Datum, k int, loss credit.Loss) grpo.Sequence {
 	}
 	for i := range d.Input {
 		from := i*each + k
-		s.Targets[i+1], s.Trained[i+1] = d.Targets[from], d.Targets[from] != art.NoTarget
+		s.Targets[i+1], s.Trained[i+1] = d.Targets[from], d.Targets[from] != loop.NoTarget
 		if !d.InLoss(loss, from) {
 			continue
 		}
@@ -163,7 +164,7 @@ func sequenceOf(d *art.Datum, k int, loss credit.Loss) grpo.Sequence {
 
 // spread copies the logprobs of a sequence to the targets of its datum. Sequences of a datum come in the order of k,
 // but for those without targets, so that k is found by the targets.
-func spread(d *art.Datum, s *grpo.Sequence, logprobs, to []float32) {
+func spread(d *loop.Datum, s *grpo.Sequence, logprobs, to []float32) {
 	each := max(1, d.K)
 	for k := range each {
 		if !sameTargets(d, s, k) {
@@ -178,7 +179,7 @@ func spread(d *art.Datum, s *grpo.Sequence, logprobs, to []float32) {
 }
 
 // sameTargets reports whether a sequence has the k-th targets of a datum.
-func sameTargets(d *art.Datum, s *grpo.Sequence, k int) bool {
+func sameTargets(d *loop.Datum, s *grpo.Sequence, k int) bool {
 	each := max(1, d.K)
 	for i := range d.Input {
 		if d.Targets[i*each+k] != s.Targets[i+1] {
@@ -188,8 +189,8 @@ func sameTargets(d *art.Datum, s *grpo.Sequence, k int) bool {
 	return true
 }
 
-// tokenLoss returns a loss of [art.TokenLosses] with a complete configuration, or one of [Options].Losses.
-func (b *Backend) tokenLoss(name credit.Loss, config art.LossConfig) grpo.Loss {
+// tokenLoss returns a loss of [loop.TokenLosses] with a complete configuration, or one of [Options].Losses.
+func (b *Backend) tokenLoss(name credit.Loss, config loop.LossConfig) grpo.Loss {
 	low, high := 1-config["clip_low_threshold"], config["clip_high_threshold"]-1
 	switch name {
 	case credit.CrossEntropy:
@@ -210,7 +211,7 @@ func (b *Backend) tokenLoss(name credit.Loss, config art.LossConfig) grpo.Loss {
 }
 
 // OptimStep makes one update of the training state.
-func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) (*art.OptimResult, error) {
+func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw loop.AdamW) (*loop.OptimResult, error) {
 	const op = "optim step"
 	e, err := b.lock(op, m)
 	if err != nil {
@@ -233,5 +234,5 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 		return nil, ownError(ctx, op, err)
 	}
 	e.own.changed = e.own.changed || ok
-	return &art.OptimResult{GradNorm: norm, Skipped: !ok, Updates: session.Updates()}, nil
+	return &loop.OptimResult{GradNorm: norm, Skipped: !ok, Updates: session.Updates()}, nil
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-var _ art.Streamer = (*Backend)(nil)
+var _ driver.Streamer = (*Backend)(nil)
 
 // Stream is [Backend.Complete] that calls piece with what each token adds to the reply. A piece that takes long stalls
 // nobody, not even this reply: the next one has all that was sampled meanwhile.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // captureHeader says that a request may be captured, when its value is "yes".
@@ -102,5 +103,5 @@ func writeLine(w io.Writer, e art.Example) error {
 	if w == nil || len(e.Messages) == 0 {
 		return nil
 	}
-	return art.WriteJSONL(w, e)
+	return dataset.WriteJSONL(w, e)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -50,7 +51,7 @@ func (h *handler) completions(w http.ResponseWriter, r *http.Request) error {
 
 // promptIDs returns the token ids of the prompts.
 func promptIDs(ctx context.Context, m *art.Model, req *wire.CompletionRequest) ([][]int32, error) {
-	if _, err := need[art.Sampler](m, "art.Sampler"); err != nil {
+	if _, err := need[driver.Sampler](m, "art.Sampler"); err != nil {
 		return nil, err
 	}
 	ids := make([][]int32, len(req.Prompts))
@@ -58,7 +59,7 @@ func promptIDs(ctx context.Context, m *art.Model, req *wire.CompletionRequest) (
 		if ids[i] = p.IDs; p.IDs != nil {
 			continue
 		}
-		tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+		tokenizer, err := need[driver.Tokenizer](m, "art.Tokenizer")
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func echoed(ctx context.Context, m *art.Model, req *wire.CompletionRequest, prom
 		if texts[i] = p.Text; p.IDs == nil {
 			continue
 		}
-		tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+		tokenizer, err := need[driver.Tokenizer](m, "art.Tokenizer")
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := need[art.Sampler](m, "art.Sampler"); err != nil {
+	if _, err := need[driver.Sampler](m, "art.Sampler"); err != nil {
 		return err
 	}
 	shows := wire.ChatSettings{

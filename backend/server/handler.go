@@ -18,8 +18,8 @@ const (
 
 // Config configures the routes.
 type Config struct {
-	// Tokens returns the bytes of a token of a model. Default: those of its backend, if that is an [art.Tokenizer]; else
-	// requests for logprobs are refused.
+	// Tokens returns the bytes of a token of a model. Default: those of its backend, if that is an driver.Tokenizer;
+	// else requests for logprobs are refused.
 	Tokens func(m *art.Model, id int32) []byte
 	// MaxBody limits the body of a request, in bytes. Default 32 MiB. [Handler] takes [art.HandlerOptions].MaxBody.
 	MaxBody int64

@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/internal/arttest"
 )
 
-// failing is an [art.Streamer] that fails after some pieces.
+// failing is an driver.Streamer that fails after some pieces.
 type failing struct {
 	*arttest.Backend
 	after int

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
@@ -129,7 +130,7 @@ func noting(t *testing.T, out io.Writer, h http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		line := sentRequest{r.Method, id.ReplaceAllString(r.URL.Path, "/$1/ROLLOUT/"), body}
-		if err := art.WriteJSONL(out, line); err != nil {
+		if err := dataset.WriteJSONL(out, line); err != nil {
 			t.Error(err)
 		}
 		h.ServeHTTP(w, r)

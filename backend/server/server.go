@@ -4,7 +4,7 @@
 // the backend lacks answers with status 501.
 //
 // [Handler] is for a listening server and enforces [art.HandlerOptions]. [Routes] serves the same without access
-// control, and [Transport] calls it in process, without a socket. A backend implements [art.HTTPServer] with them:
+// control, and [Transport] calls it in process, without a socket. A backend implements driver.HTTPServer with them:
 //
 //	func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 //		return server.Handler(b.models, nil, opts)
@@ -19,5 +19,5 @@
 // sampled, seeded and recorded like those of calls from Go.
 //
 // A request names a model as "name", whose newest step answers, or as "name@step", which is that step. Older steps need
-// a backend that is an [art.StepPinner], and a checkpoint; any other is an unknown model.
+// a backend that is an driver.StepPinner, and a checkpoint; any other is an unknown model.
 package server

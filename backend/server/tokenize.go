@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func tokenized(ctx context.Context, m *art.Model, req *wire.TokenizeRequest) ([]
 	if req.Chat != nil {
 		return render(ctx, m, req.Chat.History(), req.Options())
 	}
-	tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+	tokenizer, err := need[driver.Tokenizer](m, "art.Tokenizer")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tokenizer, err := need[art.Tokenizer](m, "art.Tokenizer")
+	tokenizer, err := need[driver.Tokenizer](m, "art.Tokenizer")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func (h *handler) tokenBytes(m *art.Model) wire.TokenBytes {
 	if h.Tokens != nil {
 		return func(id int32) []byte { return h.Tokens(m, id) }
 	}
-	tokenizer, ok := m.Backend().(art.Tokenizer)
+	tokenizer, ok := m.Backend().(driver.Tokenizer)
 	if !ok {
 		return nil
 	}
@@ -52,7 +53,7 @@ func (h *handler) checkTokens(m *art.Model, s *wire.ChatSettings) error {
 
 // render returns the ids of the prompt of a conversation.
 func render(ctx context.Context, m *art.Model, h *art.History, opts *art.ChatOptions) ([]int32, error) {
-	if _, err := need[art.Tokenizer](m, "art.Tokenizer"); err != nil {
+	if _, err := need[driver.Tokenizer](m, "art.Tokenizer"); err != nil {
 		return nil, err
 	}
 	return m.Tokenize(ctx, h, opts)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 )
@@ -46,13 +47,13 @@ func TestService_BadResults(t *testing.T) {
 				BaseURL: address, Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(), JSON: true,
 			})
 			armed.Store(true)
-			_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
+			_, err := loop.ForwardBackward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 			if !errors.Is(err, client.ErrService) || !strings.Contains(err.Error(), test.text) ||
 				strings.Contains(err.Error(), "tml-secret") {
 				t.Errorf("got %v, want %q", err, test.text)
 			}
 			armed.Store(false)
-			if _, err = m.OptimStep(t.Context(), art.DefaultAdamW()); !errors.Is(err, client.ErrService) {
+			if _, err = loop.OptimStep(t.Context(), m, loop.DefaultAdamW()); !errors.Is(err, client.ErrService) {
 				t.Errorf("the next operation: %v", err)
 			}
 		})
@@ -64,12 +65,12 @@ func TestService_BadResults(t *testing.T) {
 func TestService_Refused(t *testing.T) {
 	const failed = `{"error":"worker died","category":"server"}`
 	forward := func(m *art.Model) error {
-		_, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
+		_, err := loop.Forward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 		return err
 	}
-	load := func(m *art.Model) error { return m.LoadWeights(t.Context(), "tinker://none/weights/none", true) }
+	load := func(m *art.Model) error { return loop.LoadWeights(t.Context(), m, "tinker://none/weights/none", true) }
 	optim := func(m *art.Model) error {
-		_, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+		_, err := loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -107,9 +108,9 @@ func TestService_Refused(t *testing.T) {
 				t.Fatal("no error")
 			}
 			began := time.Now()
-			_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
+			_, err := loop.ForwardBackward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 			if err == nil {
-				_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+				_, err = loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 			}
 			if took := time.Since(began); (err == nil) != test.goesOn || took > 10*time.Second {
 				t.Errorf("the next operations after %v: %v", took, err)

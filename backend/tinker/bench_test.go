@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 )
@@ -19,7 +19,7 @@ func BenchmarkForward(b *testing.B) {
 		seed   = 1
 	)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	list := make([]art.Datum, data)
+	list := make([]loop.Datum, data)
 	for i := range list {
 		d := &list[i]
 		for range length {
@@ -35,7 +35,7 @@ func BenchmarkForward(b *testing.B) {
 				BaseURL: serve(b, nil), Key: "tml-secret", Tokenizer: words(b), Dir: b.TempDir(), JSON: json,
 			})
 			for b.Loop() {
-				if _, err := m.Forward(b.Context(), list, credit.CISPO, nil); err != nil {
+				if _, err := loop.Forward(b.Context(), m, list, credit.CISPO, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 )
@@ -12,8 +12,8 @@ import (
 // TestConvert_NoTarget: positions without a target have none on the wire to a server of ours, so that it computes
 // nothing for them; others are sent a target that nothing weighs.
 func TestConvert_NoTarget(t *testing.T) {
-	d := &art.Datum{
-		Input: []int32{7, 8, 9}, Targets: []int32{art.NoTarget, 9, 3}, Logprobs: []float32{0, -1, -2},
+	d := &loop.Datum{
+		Input: []int32{7, 8, 9}, Targets: []int32{loop.NoTarget, 9, 3}, Logprobs: []float32{0, -1, -2},
 		Advantages: []float32{5, 1, -1},
 	}
 	for _, loss := range []credit.Loss{credit.CrossEntropy, credit.CISPO} {

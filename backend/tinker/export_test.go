@@ -1,7 +1,7 @@
 package tinker
 
 import (
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
@@ -12,6 +12,6 @@ func StatusError(status int, detail string) error {
 }
 
 // Convert is a datum on the wire, for a service with the extensions of ours or without them.
-func Convert(d *art.Datum, loss credit.Loss, extended bool) (tinkerwire.Datum, error) {
+func Convert(d *loop.Datum, loss credit.Loss, extended bool) (tinkerwire.Datum, error) {
 	return convert(d, loss, &limits{PolicyWeights: extended, NoTarget: extended})
 }

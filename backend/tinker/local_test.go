@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
@@ -44,17 +45,17 @@ func learn(t *testing.T, m *art.Model) (out []any) {
 		return r.Message.Sample
 	}
 	for i, loss := range []credit.Loss{credit.ImportanceSampling, credit.CISPO} {
-		var data []art.Datum
+		var data []loop.Datum
 		for seed := range uint64(2) {
 			data = append(data, datum(chat(seed), float32(seed)-0.5))
 		}
-		r, err := m.ForwardBackward(ctx, data, loss, nil)
+		r, err := loop.ForwardBackward(ctx, m, data, loss, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		adam := art.DefaultAdamW()
+		adam := loop.DefaultAdamW()
 		adam.LearningRate = 1e-3
-		o, err := m.OptimStep(ctx, adam)
+		o, err := loop.OptimStep(ctx, m, adam)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,10 +70,10 @@ func learn(t *testing.T, m *art.Model) (out []any) {
 }
 
 // datum has a target at every position, as data of the protocol do.
-func datum(s *art.Sample, advantage float32) art.Datum {
+func datum(s *art.Sample, advantage float32) loop.Datum {
 	ids := append(append([]int32{}, s.PromptIDs...), s.IDs...)
 	n := len(ids) - 1
-	d := art.Datum{
+	d := loop.Datum{
 		Input: ids[:n], Targets: ids[1:], Logprobs: make([]float32, n), Advantages: make([]float32, n),
 	}
 	for k := range s.IDs {

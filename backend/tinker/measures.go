@@ -4,7 +4,7 @@ import (
 	"maps"
 	"math"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -35,7 +35,7 @@ func (d *difference) add(x float64) { d.tokens, d.sum, d.max = d.tokens+1, d.sum
 func (m *measures) steps() int { return m.updates + m.skipped }
 
 // add adds an optimizer step: sequences, the logprobs of their targets before it, and its result.
-func (m *measures) add(part []credit.Sequence, logprobs [][]float32, value float64, updated *art.OptimResult) {
+func (m *measures) add(part []credit.Sequence, logprobs [][]float32, value float64, updated *loop.OptimResult) {
 	if m.policy && m.steps() == 0 {
 		m.compare(part, logprobs)
 	}

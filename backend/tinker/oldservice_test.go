@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -76,11 +78,11 @@ func TestService_NaN(t *testing.T) {
 		return err
 	}
 	score := func(m *art.Model) error {
-		_, _, err := m.Backend().(art.Sampler).Logprobs(t.Context(), m, []int32{65, 66, 67})
+		_, _, err := m.Backend().(driver.Sampler).Logprobs(t.Context(), m, []int32{65, 66, 67})
 		return err
 	}
 	train := func(m *art.Model) error {
-		_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
+		_, err := loop.ForwardBackward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -152,9 +154,9 @@ func TestRegister_OtherBase(t *testing.T) {
 // only newer ones have are not needed.
 func TestService_Older(t *testing.T) {
 	train := func(m *art.Model) error {
-		_, err := m.ForwardBackward(t.Context(), data(false), credit.CrossEntropy, nil)
+		_, err := loop.ForwardBackward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 		if err == nil {
-			_, err = m.OptimStep(t.Context(), art.DefaultAdamW())
+			_, err = loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 		}
 		if err == nil {
 			_, err = m.Publish(t.Context(), nil, nil)

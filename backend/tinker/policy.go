@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainset"
@@ -127,8 +128,9 @@ func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
 // policyLearning translates a configuration with defaults filled in.
 func policyLearning(cfg *art.TrainConfig, loss tokenLoss) *learning {
 	l := &learning{
-		op: "train", together: 1, epochs: cfg.Epochs, miniBatches: cfg.MiniBatches, loss: loss.name, config: art.LossConfig{},
-		adam: art.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
+		op: "train", together: 1, epochs: cfg.Epochs, miniBatches: cfg.MiniBatches, loss: loss.name,
+		config: loop.LossConfig{},
+		adam: loop.AdamW{Beta1: cfg.Beta1, Beta2: cfg.Beta2, Eps: cfg.Eps, WeightDecay: *cfg.WeightDecay,
 			GradClipNorm: max(cfg.MaxGradNorm, 0)},
 		rate: func(int) float64 { return cfg.LearningRate }, progress: cfg.Progress,
 		measure: &measures{value: "loss/policy", nll: "loss/entropy", policy: true, lo: loss.lo, hi: loss.hi},

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 )
@@ -59,7 +61,7 @@ func scored(t *testing.T, m *art.Model, s *art.Sample) []float32 {
 	d := datum(s, 0)
 	d.Advantages, d.Logprobs = nil, nil
 	d.Weights = slices.Repeat([]float32{1}, len(d.Input))
-	r, err := m.Forward(t.Context(), []art.Datum{d}, credit.CrossEntropy, nil)
+	r, err := loop.Forward(t.Context(), m, []loop.Datum{d}, credit.CrossEntropy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func within(t *testing.T, what string, got, want []float32, tolerance float64) {
 func checkGap(t *testing.T, m *art.Model, s *art.Sample) {
 	t.Helper()
 	ids := slices.Concat(s.PromptIDs, s.IDs)
-	list, _, err := m.Backend().(art.Sampler).Logprobs(t.Context(), m, ids)
+	list, _, err := m.Backend().(driver.Sampler).Logprobs(t.Context(), m, ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,15 +98,17 @@ func checkGap(t *testing.T, m *art.Model, s *art.Sample) {
 }
 
 // update makes an optimizer step.
-func update(t *testing.T, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig) *art.ForwardResult {
+func update(
+	t *testing.T, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) *loop.ForwardResult {
 	t.Helper()
-	r, err := m.ForwardBackward(t.Context(), data, loss, config)
+	r, err := loop.ForwardBackward(t.Context(), m, data, loss, config)
 	if err != nil {
 		t.Fatal(loss, err)
 	}
-	adam := art.DefaultAdamW()
+	adam := loop.DefaultAdamW()
 	adam.LearningRate = 1e-3
-	o, err := m.OptimStep(t.Context(), adam)
+	o, err := loop.OptimStep(t.Context(), m, adam)
 	if err != nil {
 		t.Fatal(loss, err)
 	}
@@ -115,9 +119,9 @@ func update(t *testing.T, m *art.Model, data []art.Datum, loss credit.Loss, conf
 }
 
 // policyValue is the loss of a datum before any update: its formula at the logprobs that training computes.
-func policyValue(loss credit.Loss, d *art.Datum, logprobs []float32, low, high float64) (sum float64) {
+func policyValue(loss credit.Loss, d *loop.Datum, logprobs []float32, low, high float64) (sum float64) {
 	for i, a := range d.Advantages {
-		if d.Targets[i] == art.NoTarget {
+		if d.Targets[i] == loop.NoTarget {
 			continue
 		}
 		p, advantage := float64(logprobs[i]), float64(a)
@@ -151,7 +155,7 @@ func TestSkyRL_Learn(t *testing.T) {
 	one.Weights = slices.Repeat([]float32{1}, len(one.Input))
 	var losses []float64
 	for range 5 {
-		losses = append(losses, update(t, m, []art.Datum{one}, credit.CrossEntropy, nil).Loss)
+		losses = append(losses, update(t, m, []loop.Datum{one}, credit.CrossEntropy, nil).Loss)
 	}
 	t.Log("losses of supervised training:", losses)
 	if !slices.IsSortedFunc(losses, func(a, b float64) int { return int(math.Copysign(1, b-a)) }) {
@@ -161,7 +165,7 @@ func TestSkyRL_Learn(t *testing.T) {
 	s := answer(t, m, 5)
 	checkGap(t, m, s)
 
-	data := []art.Datum{datum(s, 0.5), datum(answer(t, m, 6), -0.5)}
+	data := []loop.Datum{datum(s, 0.5), datum(answer(t, m, 6), -0.5)}
 	for i := range data[0].Logprobs {
 		data[0].Logprobs[i] -= float32(i%3) * 0.4 // some ratios are clipped
 	}
@@ -171,9 +175,9 @@ func TestSkyRL_Learn(t *testing.T) {
 	}{
 		{credit.ImportanceSampling, 0, math.Inf(1)}, {credit.PPO, 0.8, 1.2}, {credit.CISPO, 0, 1.5},
 	} {
-		var config art.LossConfig
+		var config loop.LossConfig
 		if test.loss != credit.ImportanceSampling {
-			config = art.LossConfig{"clip_low_threshold": test.low, "clip_high_threshold": test.high}
+			config = loop.LossConfig{"clip_low_threshold": test.low, "clip_high_threshold": test.high}
 		}
 		r := update(t, m, data, test.loss, config)
 		want := 0.0
@@ -198,11 +202,11 @@ func publish(t *testing.T, m *art.Model, want int) {
 
 // checkResume makes an update that is not published, registers the model in another backend, and makes it again: with
 // the weights and the optimizer of the step, it ends where the first did.
-func checkResume(t *testing.T, dir string, b *client.Backend, m *art.Model, d art.Datum) {
+func checkResume(t *testing.T, dir string, b *client.Backend, m *art.Model, d loop.Datum) {
 	t.Helper()
 	s := answer(t, m, 9)
 	before := scored(t, m, s)
-	update(t, m, []art.Datum{d}, credit.CrossEntropy, nil)
+	update(t, m, []loop.Datum{d}, credit.CrossEntropy, nil)
 	want := scored(t, m, s)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -217,7 +221,7 @@ func checkResume(t *testing.T, dir string, b *client.Backend, m *art.Model, d ar
 		t.Errorf("the resumed step samples %v, want %v", resampled.IDs, s.IDs)
 	}
 	checkHome(t, b, m, s)
-	update(t, m, []art.Datum{d}, credit.CrossEntropy, nil)
+	update(t, m, []loop.Datum{d}, credit.CrossEntropy, nil)
 	within(t, "an update after the resume", scored(t, m, s), want, 1e-5)
 }
 
@@ -288,11 +292,14 @@ func TestSkyRL_Refused(t *testing.T) {
 	negative := datum(s, 0)
 	negative.Advantages, negative.Logprobs = nil, nil
 	negative.Weights = slices.Repeat([]float32{-1}, len(negative.Input))
-	targets := art.Datum{
+	targets := loop.Datum{
 		Input: []int32{65, 66}, Targets: []int32{66, 67, 68, 69}, Weights: []float32{0.5, 0.5, 0.5, 0.5}, K: 2,
 	}
-	pass := func(d art.Datum, loss credit.Loss, config art.LossConfig) func() error {
-		return func() error { _, err := m.ForwardBackward(t.Context(), []art.Datum{d}, loss, config); return err }
+	pass := func(d loop.Datum, loss credit.Loss, config loop.LossConfig) func() error {
+		return func() error {
+			_, err := loop.ForwardBackward(t.Context(), m, []loop.Datum{d}, loss, config)
+			return err
+		}
 	}
 	register := func(base string, rank int) func() error {
 		return func() error {
@@ -307,8 +314,8 @@ func TestSkyRL_Refused(t *testing.T) {
 		want error
 		text string
 	}{
-		{"dro", pass(d, credit.DRO, art.LossConfig{"beta": 0.1}), art.ErrInvalid, ""},
-		{"an unknown option", pass(d, credit.CISPO, art.LossConfig{"delta": 1}), art.ErrInvalid, "delta"},
+		{"dro", pass(d, credit.DRO, loop.LossConfig{"beta": 0.1}), art.ErrInvalid, ""},
+		{"an unknown option", pass(d, credit.CISPO, loop.LossConfig{"delta": 1}), art.ErrInvalid, "delta"},
 		{"another base", register("org/other", 4), art.ErrBaseModel, "org/other"},
 		{"a large rank", register(os.Getenv("ART_SKYRL_BASE"), 64), art.ErrInvalid, "rank"},
 		{"a name twice", func() error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 )
@@ -123,11 +124,11 @@ func openLikeSkyRL(t *testing.T) (*client.Backend, *art.Model) {
 // TestSkyRLFake_Works: training, publishing, samples with any seed, and the logprobs of a prompt.
 func TestSkyRLFake_Works(t *testing.T) {
 	b, m := openLikeSkyRL(t)
-	r, err := m.ForwardBackward(t.Context(), data(true), credit.CISPO, nil)
+	r, err := loop.ForwardBackward(t.Context(), m, data(true), credit.CISPO, nil)
 	if err != nil || r.Loss != 1.5 {
 		t.Fatalf("the loss is %v, want the sum of the elements, 1.5: %v", r, err)
 	}
-	if _, err := m.OptimStep(t.Context(), art.DefaultAdamW()); err != nil {
+	if _, err := loop.OptimStep(t.Context(), m, loop.DefaultAdamW()); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, m, 1)
@@ -151,18 +152,18 @@ func TestSkyRLFake_Refused(t *testing.T) {
 		t.Errorf("a name twice after %v: %v", took, err)
 	}
 	_, m := openLikeSkyRL(t)
-	negative := []art.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
-	if _, err := m.Forward(t.Context(), negative, credit.CrossEntropy, nil); err != nil {
+	negative := []loop.Datum{{Input: []int32{65, 66}, Targets: []int32{66, 67}, Weights: []float32{-1, 0.5}}}
+	if _, err := loop.Forward(t.Context(), m, negative, credit.CrossEntropy, nil); err != nil {
 		t.Errorf("a forward pass divides nothing: %v", err)
 	}
-	_, err = m.ForwardBackward(t.Context(), negative, credit.CrossEntropy, nil)
+	_, err = loop.ForwardBackward(t.Context(), m, negative, credit.CrossEntropy, nil)
 	if !errors.Is(err, art.ErrUnsupported) || !strings.Contains(err.Error(), "use a policy loss") {
 		t.Errorf("negative weights: %v", err)
 	}
 	_, proto := open(t, client.Options{
 		BaseURL: serveLikeSkyRL(t), Key: "tml-secret", Tokenizer: words(t), Dir: t.TempDir(),
 	})
-	_, err = proto.ForwardBackward(t.Context(), data(true), credit.CISPO, nil)
+	_, err = loop.ForwardBackward(t.Context(), proto, data(true), credit.CISPO, nil)
 	if err == nil || !strings.Contains(err.Error(), "set Options.JSON") || strings.Contains(err.Error(), "abc") {
 		t.Errorf("protobuf: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainset"
@@ -79,7 +80,7 @@ func supervisedLearning(cfg *art.SFTConfig, n int) *learning {
 	batches := (n-1)/cfg.BatchSize + 1
 	return &learning{
 		op: "train sft", together: 1, epochs: cfg.Epochs, miniBatches: batches, seed: cfg.Seed, loss: credit.CrossEntropy,
-		adam: art.AdamW{LearningRate: cfg.LearningRate, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay,
+		adam: loop.AdamW{LearningRate: cfg.LearningRate, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: cfg.WeightDecay,
 			GradClipNorm: max(cfg.MaxGradNorm, 0)},
 		rate: cfg.Rates(batches * cfg.Epochs), progress: cfg.Progress,
 	}

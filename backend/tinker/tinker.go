@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/internal/client"
 	"github.com/goart-dev/art/internal/secret"
 )
@@ -82,16 +84,16 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend      = (*Backend)(nil)
-	_ art.SFTTrainer   = (*Backend)(nil)
-	_ art.GroupChecker = (*Backend)(nil)
-	_ art.TrainChecker = (*Backend)(nil)
-	_ art.DPOTrainer   = (*Backend)(nil)
-	_ art.Trainer      = (*Backend)(nil)
-	_ art.Sampler      = (*Backend)(nil)
-	_ art.Tokenizer    = (*Backend)(nil)
-	_ art.Logger       = (*Backend)(nil)
-	_ art.HTTPServer   = (*Backend)(nil)
+	_ art.Backend         = (*Backend)(nil)
+	_ driver.SFTTrainer   = (*Backend)(nil)
+	_ driver.GroupChecker = (*Backend)(nil)
+	_ driver.TrainChecker = (*Backend)(nil)
+	_ driver.DPOTrainer   = (*Backend)(nil)
+	_ loop.Trainer        = (*Backend)(nil)
+	_ driver.Sampler      = (*Backend)(nil)
+	_ driver.Tokenizer    = (*Backend)(nil)
+	_ driver.Logger       = (*Backend)(nil)
+	_ driver.HTTPServer   = (*Backend)(nil)
 )
 
 // Open begins a session of a service. opts may be nil.

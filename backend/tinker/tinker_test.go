@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
@@ -101,9 +103,9 @@ func open(t testing.TB, opts client.Options) (*client.Backend, *art.Model) {
 }
 
 // data are two data, one of them with positions without a target.
-func data(policy bool) []art.Datum {
-	list := []art.Datum{
-		{Input: []int32{65, 66, 67}, Targets: []int32{art.NoTarget, 67, 68}},
+func data(policy bool) []loop.Datum {
+	list := []loop.Datum{
+		{Input: []int32{65, 66, 67}, Targets: []int32{loop.NoTarget, 67, 68}},
 		{Input: []int32{70}, Targets: []int32{71}},
 	}
 	for i := range list {
@@ -125,13 +127,13 @@ func train(t *testing.T, m *art.Model) (out []any) {
 	ctx := t.Context()
 	for _, loss := range []credit.Loss{credit.CrossEntropy, credit.ImportanceSampling, credit.PPO, credit.CISPO} {
 		for range 2 {
-			r, err := m.ForwardBackward(ctx, data(loss != credit.CrossEntropy), loss, nil)
+			r, err := loop.ForwardBackward(ctx, m, data(loss != credit.CrossEntropy), loss, nil)
 			if err != nil {
 				t.Fatal(loss, err)
 			}
-			adam := art.DefaultAdamW()
+			adam := loop.DefaultAdamW()
 			adam.LearningRate = 0.125
-			o, err := m.OptimStep(ctx, adam)
+			o, err := loop.OptimStep(ctx, m, adam)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +194,7 @@ func TestResume(t *testing.T) {
 	opts := client.Options{BaseURL: address, Key: "tml-secret", Tokenizer: tokens, Dir: dir}
 	first, m := open(t, opts)
 	train(t, m)
-	want, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
+	want, err := loop.Forward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func TestResume(t *testing.T) {
 	if m.Step() != 1 {
 		t.Errorf("the step is %d, want 1", m.Step())
 	}
-	got, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
+	got, err := loop.Forward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 	if err != nil || !reflect.DeepEqual(got.Logprobs, want.Logprobs) {
 		t.Errorf("%v: %v, want %v", err, got, want)
 	}
@@ -228,7 +230,7 @@ func TestChat(t *testing.T) {
 	if want := []int32{'h', 'e', 'l', 'l', 'o', 127}; !reflect.DeepEqual(s.PromptIDs, want) {
 		t.Errorf("prompt %v, want %v", s.PromptIDs, want)
 	}
-	logprobs, step, err := m.Backend().(art.Sampler).Logprobs(t.Context(), m, s.PromptIDs)
+	logprobs, step, err := m.Backend().(driver.Sampler).Logprobs(t.Context(), m, s.PromptIDs)
 	if err != nil || step != 0 || len(logprobs) != len(s.PromptIDs)-1 {
 		t.Errorf("%v, step %d: %v", err, step, logprobs)
 	}

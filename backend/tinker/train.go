@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -15,15 +16,15 @@ import (
 
 // Forward computes logprobs and changes nothing.
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	return b.lockedPass(ctx, m, &pass{"forward", data, loss, config, true})
 }
 
 // ForwardBackward adds up gradients at the service. Data beyond the limits of one request are sent in several.
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	return b.lockedPass(ctx, m, &pass{"forward backward", data, loss, config, false})
 }
 
@@ -42,13 +43,13 @@ func (b *Backend) ownLoop(ctx context.Context, e *entry, m *art.Model) error {
 // pass is a forward pass, with gradients or without.
 type pass struct {
 	op          string
-	data        []art.Datum
+	data        []loop.Datum
 	loss        credit.Loss
-	config      art.LossConfig
+	config      loop.LossConfig
 	forwardOnly bool
 }
 
-func (b *Backend) lockedPass(ctx context.Context, m *art.Model, call *pass) (*art.ForwardResult, error) {
+func (b *Backend) lockedPass(ctx context.Context, m *art.Model, call *pass) (*loop.ForwardResult, error) {
 	e, err := b.trainable(call.op, m)
 	if err != nil {
 		return nil, err
@@ -62,12 +63,12 @@ func (b *Backend) lockedPass(ctx context.Context, m *art.Model, call *pass) (*ar
 }
 
 // runPass runs a forward pass in as many requests as the limits of the service ask for. e.training is held.
-func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*art.ForwardResult, error) {
+func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*loop.ForwardResult, error) {
 	data, err := b.convertAll(call)
 	if err != nil {
 		return nil, err
 	}
-	out := &art.ForwardResult{Metrics: map[string]float64{}}
+	out := &loop.ForwardResult{Metrics: map[string]float64{}}
 	for from := 0; from == 0 || from < len(data); {
 		to := b.limits.chunk(data, from)
 		req := &tinkerwire.ForwardRequest{
@@ -108,8 +109,8 @@ func (b *Backend) convertAll(call *pass) (out []tinkerwire.Datum, err error) {
 
 // request runs a forward pass over the data of one request.
 func (b *Backend) request(
-	ctx context.Context, e *entry, call *pass, req *tinkerwire.ForwardRequest, data []art.Datum,
-) (out *art.ForwardResult, err error) {
+	ctx context.Context, e *entry, call *pass, req *tinkerwire.ForwardRequest, data []loop.Datum,
+) (out *loop.ForwardResult, err error) {
 	err = e.ordered(!call.forwardOnly, func(seq int) error {
 		req.ModelID, req.SeqID = e.model, seq
 		a, err := b.submitPass(ctx, req)
@@ -136,7 +137,7 @@ func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest
 
 // convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
 // cross-entropy only, unless the service says otherwise.
-func convert(d *art.Datum, loss credit.Loss, service *limits) (tinkerwire.Datum, error) {
+func convert(d *loop.Datum, loss credit.Loss, service *limits) (tinkerwire.Datum, error) {
 	targets, weights, gaps := targetsOf(d, service)
 	weighted := d.Weights != nil
 	shape := []int64{int64(len(d.Input))}
@@ -163,10 +164,10 @@ func convert(d *art.Datum, loss credit.Loss, service *limits) (tinkerwire.Datum,
 		if w < 0 {
 			return out, fmt.Errorf("the weight %v at %d is negative; the service has no weights for this loss", w, i)
 		}
-		if w != 0 && d.Targets[i] != art.NoTarget {
+		if w != 0 && d.Targets[i] != loop.NoTarget {
 			advantages[i] = d.Advantages[i] * w
 		}
-		if d.Targets[i] != art.NoTarget {
+		if d.Targets[i] != loop.NoTarget {
 			logprobs[i] = d.Logprobs[i]
 		}
 	}
@@ -177,14 +178,14 @@ func convert(d *art.Datum, loss credit.Loss, service *limits) (tinkerwire.Datum,
 
 // targetsOf returns the targets of a datum on the wire and their weights, and whether positions without a target have
 // got one.
-func targetsOf(d *art.Datum, service *limits) (targets []int64, weights []float32, gaps bool) {
+func targetsOf(d *loop.Datum, service *limits) (targets []int64, weights []float32, gaps bool) {
 	targets, weights = make([]int64, len(d.Targets)), make([]float32, len(d.Targets))
 	for i, id := range d.Targets {
 		targets[i], weights[i] = int64(id), 1
 		if d.Weights != nil {
 			weights[i] = d.Weights[i]
 		}
-		if id == art.NoTarget {
+		if id == loop.NoTarget {
 			weights[i] = 0
 			if !service.NoTarget {
 				targets[i], gaps = 0, true
@@ -195,7 +196,7 @@ func targetsOf(d *art.Datum, service *limits) (targets []int64, weights []float3
 }
 
 // readPass reads the result of a forward pass, and checks that it is one of the data.
-func (b *Backend) readPass(call *pass, a *answer, data []art.Datum) (*art.ForwardResult, error) {
+func (b *Backend) readPass(call *pass, a *answer, data []loop.Datum) (*loop.ForwardResult, error) {
 	op := call.op
 	output := &tinkerwire.ForwardOutput{}
 	var err error
@@ -210,14 +211,14 @@ func (b *Backend) readPass(call *pass, a *answer, data []art.Datum) (*art.Forwar
 	if len(output.Outputs) != len(data) {
 		return nil, b.broken(op, fmt.Errorf("the result is of %d data, want %d", len(output.Outputs), len(data)))
 	}
-	out := &art.ForwardResult{Metrics: map[string]float64{}}
+	out := &loop.ForwardResult{Metrics: map[string]float64{}}
 	for i := range data {
 		list := output.Outputs[i]["logprobs"].Floats
 		if len(list) != len(data[i].Targets) {
 			return nil, b.broken(op, fmt.Errorf("datum %d has %d logprobs, want %d", i, len(list), len(data[i].Targets)))
 		}
 		for j, x := range list {
-			if data[i].Targets[j] == art.NoTarget {
+			if data[i].Targets[j] == loop.NoTarget {
 				list[j] = 0
 			} else if x != x {
 				return nil, b.broken(op, fmt.Errorf("datum %d: %w", i, errNaN))
@@ -235,7 +236,7 @@ func (b *Backend) readPass(call *pass, a *answer, data []art.Datum) (*art.Forwar
 }
 
 // lossOf is the sum that an output is of: a metric or, of SkyRL's JAX backend, the elements.
-func lossOf(output *tinkerwire.ForwardOutput, data []art.Datum, call *pass) (sum float64, err error) {
+func lossOf(output *tinkerwire.ForwardOutput, data []loop.Datum, call *pass) (sum float64, err error) {
 	for _, name := range []string{"loss:sum", "total_loss:sum"} {
 		if sum, ok := output.Metrics[name]; ok {
 			return sum, nil
@@ -261,10 +262,10 @@ var errNegative = errors.New("a datum of cross_entropy has weights that add up t
 	"service would divide its loss")
 
 // negative reports whether a datum has weights, and no positive sum of them.
-func negative(d *art.Datum) bool {
+func negative(d *loop.Datum) bool {
 	sum, some := 0.0, false
 	for i, w := range d.Weights {
-		if d.Targets[i] != art.NoTarget {
+		if d.Targets[i] != loop.NoTarget {
 			sum, some = sum+float64(w), some || w != 0
 		}
 	}
@@ -273,10 +274,10 @@ func negative(d *art.Datum) bool {
 
 // logprobGap is the largest difference between the logprobs of what was sampled and those that training computes.
 // Before an update it is the difference between the service's sampler and trainer.
-func logprobGap(data []art.Datum, logprobs [][]float32) (gap float64, ok bool) {
+func logprobGap(data []loop.Datum, logprobs [][]float32) (gap float64, ok bool) {
 	for i := range data {
 		for j, a := range data[i].Advantages {
-			if a != 0 && data[i].Targets[j] != art.NoTarget {
+			if a != 0 && data[i].Targets[j] != loop.NoTarget {
 				gap, ok = max(gap, math.Abs(float64(logprobs[i][j]-data[i].Logprobs[j]))), true
 			}
 		}
@@ -285,7 +286,7 @@ func logprobGap(data []art.Datum, logprobs [][]float32) (gap float64, ok bool) {
 }
 
 // OptimStep makes an update at the service.
-func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) (*art.OptimResult, error) {
+func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw loop.AdamW) (*loop.OptimResult, error) {
 	e, err := b.trainable("optim step", m)
 	if err != nil {
 		return nil, err
@@ -299,7 +300,7 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 }
 
 // optimStep is OptimStep. e.training is held.
-func (b *Backend) optimStep(ctx context.Context, e *entry, adamw art.AdamW) (*art.OptimResult, error) {
+func (b *Backend) optimStep(ctx context.Context, e *entry, adamw loop.AdamW) (*loop.OptimResult, error) {
 	var out result
 	err := e.ordered(true, func(seq int) (err error) {
 		adam := &tinkerwire.Adam{
@@ -319,7 +320,8 @@ func (b *Backend) optimStep(ctx context.Context, e *entry, adamw art.AdamW) (*ar
 			norm = x
 		}
 	}
-	return &art.OptimResult{GradNorm: norm, Skipped: out.Metrics["skipped"] > 0, Updates: int(out.Metrics["updates"])}, nil
+	skipped, updates := out.Metrics["skipped"] > 0, int(out.Metrics["updates"])
+	return &loop.OptimResult{GradNorm: norm, Skipped: skipped, Updates: updates}, nil
 }
 
 // SaveWeights saves the training state at the service. Without optimizer they are weights for sampling.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -18,8 +19,8 @@ type learning struct {
 	miniBatches int // optimizer steps of an epoch
 	seed        uint64
 	loss        credit.Loss
-	config      art.LossConfig
-	adam        art.AdamW
+	config      loop.LossConfig
+	adam        loop.AdamW
 	rate        func(step int) float64
 	progress    func(art.TrainProgress)
 	// prepare changes the sequences of an optimizer step before it is made, and returns a value to take the mean of. nil
@@ -100,18 +101,18 @@ func (l *learning) step(ctx context.Context, b *Backend, e *entry, part []credit
 
 // dataOf writes sequences as data. Weights are divided by the number of trained tokens, since the losses of the
 // protocol are sums.
-func dataOf(sequences []credit.Sequence) []art.Datum {
-	data := make([]art.Datum, len(sequences))
+func dataOf(sequences []credit.Sequence) []loop.Datum {
+	data := make([]loop.Datum, len(sequences))
 	total := float64(credit.NumTrained(sequences))
 	for i := range sequences {
 		s := &sequences[i]
 		n := s.NumInputs()
-		d := art.Datum{
+		d := loop.Datum{
 			Input: s.IDs[:n], Targets: make([]int32, n), Weights: make([]float32, n), Logprobs: make([]float32, n),
 			Advantages: make([]float32, n),
 		}
 		for j := range n {
-			d.Targets[j] = art.NoTarget
+			d.Targets[j] = loop.NoTarget
 			if s.Trained[j+1] {
 				d.Targets[j], d.Logprobs[j] = s.IDs[j+1], s.Logprobs[j+1]
 				d.Weights[j], d.Advantages[j] = float32(s.Weight/total), float32(s.Advantage)

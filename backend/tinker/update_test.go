@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
@@ -46,7 +47,7 @@ func TestTrain_Interrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := m.Forward(t.Context(), data(false), credit.CrossEntropy, nil)
+		r, err := loop.Forward(t.Context(), m, data(false), credit.CrossEntropy, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,9 +75,9 @@ func TestTrain_Interrupted(t *testing.T) {
 // skipping skips all updates.
 type skipping struct{ *arttest.Backend }
 
-// OptimStep implements [art.Trainer].
-func (skipping) OptimStep(context.Context, *art.Model, art.AdamW) (*art.OptimResult, error) {
-	return &art.OptimResult{GradNorm: math.Inf(1), Skipped: true}, nil
+// OptimStep implements [loop.Trainer].
+func (skipping) OptimStep(context.Context, *art.Model, loop.AdamW) (*loop.OptimResult, error) {
+	return &loop.OptimResult{GradNorm: math.Inf(1), Skipped: true}, nil
 }
 
 // TestTrain_Skipped: a call whose updates a service skips makes a step, as that of a local model does, with a warning

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/client"
 	"github.com/goart-dev/art/internal/secret"
 )
@@ -78,13 +79,13 @@ type Backend struct {
 }
 
 var (
-	_ art.Backend          = (*Backend)(nil)
-	_ art.SFTTrainer       = (*Backend)(nil)
-	_ art.TrainChecker     = (*Backend)(nil)
-	_ art.Logger           = (*Backend)(nil)
-	_ art.CheckpointKeeper = (*Backend)(nil)
-	_ art.StepPinner       = (*Backend)(nil)
-	_ art.HTTPServer       = (*Backend)(nil)
+	_ art.Backend             = (*Backend)(nil)
+	_ driver.SFTTrainer       = (*Backend)(nil)
+	_ driver.TrainChecker     = (*Backend)(nil)
+	_ driver.Logger           = (*Backend)(nil)
+	_ driver.CheckpointKeeper = (*Backend)(nil)
+	_ driver.StepPinner       = (*Backend)(nil)
+	_ driver.HTTPServer       = (*Backend)(nil)
 )
 
 // Open prepares the connection; nothing is sent before a model is registered. opts may be nil.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/local"
 )
 
@@ -164,7 +165,7 @@ func (o *modelBench) measure(
 
 // vocabulary returns the number of ids that prompts may have. The last ids of a vocabulary are special tokens, or none.
 func vocabulary(m *art.Model) (int, error) {
-	tokenizer, ok := m.Backend().(art.Tokenizer)
+	tokenizer, ok := m.Backend().(driver.Tokenizer)
 	if !ok {
 		return 0, fmt.Errorf("the backend has no tokenizer")
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -225,7 +226,7 @@ func (c *chatter) save(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
 		example := art.Example{History: c.chat.History}
-		err = errors.Join(art.WriteJSONL(f, example), f.Close())
+		err = errors.Join(dataset.WriteJSONL(f, example), f.Close())
 	}
 	if err != nil {
 		return write(c.out, printable(err.Error())+"\n")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // chatWith runs art chat on lines of a user.
@@ -26,7 +27,7 @@ func chatWith(t *testing.T, args []string, lines ...string) string {
 // saved reads the chats of a file.
 func saved(t *testing.T, path string) (list []art.Example) {
 	t.Helper()
-	for record, err := range art.Stream[art.Example]([]string{path}, nil) {
+	for record, err := range dataset.Stream[art.Example]([]string{path}, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

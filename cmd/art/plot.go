@@ -158,7 +158,9 @@ func (p *plotter) keys(list []plotted) ([]string, error) {
 // axis names metrics with their units, as far as docs/metrics.md has them.
 func axis(keys []string) string {
 	units := map[string]string{}
-	for _, list := range [][]art.MetricInfo{art.LogMetrics(), art.PipelineMetrics(), local.Metrics(), hosted.Metrics()} {
+	for _, list := range [][]rundir.MetricInfo{
+		rundir.LogMetrics(), rundir.PipelineMetrics(), local.Metrics(), hosted.Metrics(),
+	} {
 		for _, m := range list {
 			units[m.Name] = m.Unit
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // scenario is a line of a file of tasks: a conversation to reply to, and the answer that is wanted, if there is one.
@@ -27,7 +28,7 @@ answer may be absent. A last message of the assistant is the answer if there is 
 // readScenarios reads a file of scenarios.
 func readScenarios(path string) ([]scenario, error) {
 	var list []scenario
-	for record, err := range art.Stream[scenario]([]string{path}, nil) {
+	for record, err := range dataset.Stream[scenario]([]string{path}, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // testServer is a server of the verb serve, on a free port.
@@ -286,7 +287,7 @@ func TestServe_Rollouts(t *testing.T) {
 	}
 	s.end(t)
 	n := 0
-	for record, err := range art.Stream[art.TrajectoryGroup]([]string{path}, nil) {
+	for record, err := range dataset.Stream[art.TrajectoryGroup]([]string{path}, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/goart-dev/art/backend/server/metrics"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
+	"github.com/goart-dev/art/grpo/dataset"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -134,7 +135,7 @@ func (h *host) writeGroups() error {
 			return nil
 		}
 		if err == nil {
-			err = art.WriteJSONL(h.groups, group)
+			err = dataset.WriteJSONL(h.groups, group)
 		}
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/dataset"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -136,7 +137,7 @@ func (s *sftVerb) tryFiles(files []string) error {
 			found = true
 			continue
 		}
-		for _, err := range art.Stream[art.Example]([]string{file}, nil) {
+		for _, err := range dataset.Stream[art.Example]([]string{file}, nil) {
 			if err != nil {
 				return err
 			}
@@ -155,8 +156,8 @@ func (s *sftVerb) train(ctx context.Context, m *art.Model, files []string, stdou
 	if s.maxSteps > 0 && m.Step() >= s.maxSteps {
 		return 0, nil
 	}
-	stream := &art.StreamOptions{Shuffle: s.shuffle, Epochs: s.epochs, Seed: s.opts.Seed, Skip: m.Step()}
-	for batch, err := range art.StreamBatches[art.Example](files, s.size, stream) {
+	stream := &dataset.StreamOptions{Shuffle: s.shuffle, Epochs: s.epochs, Seed: s.opts.Seed, Skip: m.Step()}
+	for batch, err := range dataset.StreamBatches[art.Example](files, s.size, stream) {
 		if err != nil {
 			return steps, err
 		}
@@ -197,7 +198,7 @@ func stepText(result *art.TrainResult, n int) string {
 
 // readExamples reads all examples of a file.
 func readExamples(file string) (list []*art.Trajectory, err error) {
-	for record, err := range art.Stream[art.Example]([]string{file}, nil) {
+	for record, err := range dataset.Stream[art.Example]([]string{file}, nil) {
 		if err != nil {
 			return nil, err
 		}

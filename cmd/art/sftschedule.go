@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // constant is the schedule of art sft under which the learning rate does not fall.
@@ -27,7 +28,7 @@ func (s *sftVerb) countSteps(ctx context.Context, files []string) error {
 		return nil
 	}
 	examples := 0
-	for _, err := range art.Stream[json.RawMessage](files, nil) {
+	for _, err := range dataset.Stream[json.RawMessage](files, nil) {
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/ruler"
 )
@@ -173,7 +174,7 @@ type trainingRun[S any] struct {
 
 // resume reads the validations of earlier processes.
 func (r *trainingRun[S]) resume(ctx context.Context) error {
-	keeper, ok := r.Model.Backend().(art.CheckpointKeeper)
+	keeper, ok := r.Model.Backend().(driver.CheckpointKeeper)
 	if !ok {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/track/terminal"
@@ -28,7 +29,7 @@ type Example struct {
 	// Rollouts records over HTTP what agents in other processes do, and Start is called with the backend before the first
 	// rollout. Both may be nil.
 	Rollouts *server.Rollouts
-	Start    func(ctx context.Context, s art.HTTPServer) error
+	Start    func(ctx context.Context, s driver.HTTPServer) error
 }
 
 // settings are the flags.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 // Backend is an [art.Backend] in memory, with every optional interface. Its zero value is ready for use; set the
@@ -45,13 +46,13 @@ type run struct {
 }
 
 var (
-	_ art.Backend          = (*Backend)(nil)
-	_ art.BaseChooser      = (*Backend)(nil)
-	_ art.Logger           = (*Backend)(nil)
-	_ art.CheckpointKeeper = (*Backend)(nil)
-	_ art.SFTTrainer       = (*Backend)(nil)
-	_ art.DPOTrainer       = (*Backend)(nil)
-	_ art.HTTPServer       = (*Backend)(nil)
+	_ art.Backend             = (*Backend)(nil)
+	_ driver.BaseChooser      = (*Backend)(nil)
+	_ driver.Logger           = (*Backend)(nil)
+	_ driver.CheckpointKeeper = (*Backend)(nil)
+	_ driver.SFTTrainer       = (*Backend)(nil)
+	_ driver.DPOTrainer       = (*Backend)(nil)
+	_ driver.HTTPServer       = (*Backend)(nil)
 )
 
 // Script returns a Reply that answers a conversation with i assistant messages with the i-th text, and starts over
@@ -68,7 +69,7 @@ func Script(replies ...string) func(context.Context, *art.Model, *art.ChatReques
 	}
 }
 
-// DefaultBase implements [art.BaseChooser].
+// DefaultBase implements [driver.BaseChooser].
 func (b *Backend) DefaultBase(*art.Model) string { return "tiny" }
 
 // Register implements [art.Backend].
@@ -171,7 +172,7 @@ func (b *Backend) Train(
 	})
 }
 
-// TrainSFT implements [art.SFTTrainer].
+// TrainSFT implements [driver.SFTTrainer].
 func (b *Backend) TrainSFT(
 	ctx context.Context, m *art.Model, trajectories []*art.Trajectory, _ *art.SFTConfig,
 ) (*art.TrainResult, error) {
@@ -179,7 +180,7 @@ func (b *Backend) TrainSFT(
 	return b.advance(ctx, "train sft", m, nil, result, func() error { return nil })
 }
 
-// TrainDPO implements [art.DPOTrainer].
+// TrainDPO implements [driver.DPOTrainer].
 func (b *Backend) TrainDPO(
 	ctx context.Context, m *art.Model, pairs []art.Preference, _ *art.DPOConfig,
 ) (*art.TrainResult, error) {
@@ -217,7 +218,7 @@ func (b *Backend) advance(ctx context.Context, op string, m *art.Model, groups [
 	return result, nil
 }
 
-// begin checks that a step can be made of a model by another way than [art.Trainer].
+// begin checks that a step can be made of a model by another way than loop.Trainer.
 func (b *Backend) begin(ctx context.Context, op string, m *art.Model) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -252,7 +253,7 @@ type logKey struct {
 	step  int
 }
 
-// Log implements [art.Logger].
+// Log implements [driver.Logger].
 func (b *Backend) Log(
 	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
@@ -284,7 +285,7 @@ func (r *run) log(split string, step int, groups []*art.TrajectoryGroup, metrics
 	r.rows = append(r.rows, art.HistoryRow{Split: split, Step: step, Metrics: row})
 }
 
-// Checkpoints implements [art.CheckpointKeeper].
+// Checkpoints implements [driver.CheckpointKeeper].
 func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -295,7 +296,7 @@ func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) 
 	return slices.Clone(r.checkpoints), nil
 }
 
-// History implements [art.CheckpointKeeper], after Close too.
+// History implements [driver.CheckpointKeeper], after Close too.
 func (b *Backend) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -313,7 +314,7 @@ func (b *Backend) History(ctx context.Context, m *art.Model) ([]art.HistoryRow, 
 	return rows, nil
 }
 
-// DeleteCheckpoints implements [art.CheckpointKeeper].
+// DeleteCheckpoints implements [driver.CheckpointKeeper].
 func (b *Backend) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,7 +20,7 @@ type wireRequest struct {
 	Seed        *uint64       `json:"seed"`
 }
 
-// Handler implements [art.HTTPServer]. It answers every client, and supports no options.
+// Handler implements driver.HTTPServer. It answers every client, and supports no options.
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	if opts != nil {
 		return nil, &art.Error{Op: "serve", Err: art.ErrUnsupported, Hint: "the fake answers everybody: pass nil"}
@@ -31,7 +31,7 @@ func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	return mux, nil
 }
 
-// Transport implements [art.HTTPServer].
+// Transport implements driver.HTTPServer.
 func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()

@@ -7,27 +7,28 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
 var (
-	_ art.CheckpointRestorer = (*Backend)(nil)
-	_ art.StateKeeper        = (*Backend)(nil)
-	_ art.Tokenizer          = (*Backend)(nil)
-	_ art.Sampler            = (*Backend)(nil)
-	_ art.Pinner             = (*Backend)(nil)
-	_ art.StepPinner         = (*Backend)(nil)
+	_ driver.CheckpointRestorer = (*Backend)(nil)
+	_ driver.StateKeeper        = (*Backend)(nil)
+	_ driver.Tokenizer          = (*Backend)(nil)
+	_ driver.Sampler            = (*Backend)(nil)
+	_ driver.Pinner             = (*Backend)(nil)
+	_ driver.StepPinner         = (*Backend)(nil)
 )
 
 // pinKey is the context key of the step that answers for a model.
 type pinKey struct{ m *art.Model }
 
-// Pin implements [art.Pinner].
+// Pin implements [driver.Pinner].
 func (b *Backend) Pin(m *art.Model) (pinned func(context.Context) context.Context, step int, err error) {
 	step, err = b.step(context.Background(), "pin", m)
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, step, err
 }
 
-// PinStep implements [art.StepPinner].
+// PinStep implements [driver.StepPinner].
 func (b *Backend) PinStep(
 	ctx context.Context, m *art.Model, step int,
 ) (pinned func(context.Context) context.Context, err error) {
@@ -43,7 +44,7 @@ func (b *Backend) PinStep(
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, pinKey{m}, step) }, nil
 }
 
-// Restore implements [art.CheckpointRestorer].
+// Restore implements [driver.CheckpointRestorer].
 func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +65,7 @@ func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, err
 	return r.step, nil
 }
 
-// SaveState implements [art.StateKeeper]: it merges objects key by key.
+// SaveState implements [driver.StateKeeper]: it merges objects key by key.
 func (b *Backend) SaveState(ctx context.Context, m *art.Model, patch any) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +105,7 @@ func merge(target, patch any) any {
 	return object
 }
 
-// LoadState implements [art.StateKeeper].
+// LoadState implements [driver.StateKeeper].
 func (b *Backend) LoadState(ctx context.Context, m *art.Model, v any) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +120,7 @@ func (b *Backend) LoadState(ctx context.Context, m *art.Model, v any) (bool, err
 	return true, err
 }
 
-// Tokenize implements [art.Tokenizer].
+// Tokenize implements [driver.Tokenizer].
 func (b *Backend) Tokenize(ctx context.Context, m *art.Model, req *art.ChatRequest, reply *art.Message) (ids,
 	replyIDs []int32, err error) {
 	if _, err := b.step(ctx, "tokenize", m); err != nil {
@@ -131,7 +132,7 @@ func (b *Backend) Tokenize(ctx context.Context, m *art.Model, req *art.ChatReque
 	return tokens(prompt(req)), replyIDs, nil
 }
 
-// Logprobs implements [art.Sampler].
+// Logprobs implements [driver.Sampler].
 func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]float32, int, error) {
 	step, err := b.step(ctx, "logprobs", m)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 )
 
-var _ art.Streamer = (*Backend)(nil)
+var _ driver.Streamer = (*Backend)(nil)
 
-// Stream implements [art.Streamer]: a piece for each letter of the reasoning, each token, and each tool call.
+// Stream implements [driver.Streamer]: a piece for each letter of the reasoning, each token, and each tool call.
 func (b *Backend) Stream(
 	ctx context.Context, m *art.Model, req *art.ChatRequest, piece func(art.Piece) error,
 ) (*art.ChatResponse, error) {
@@ -55,7 +56,7 @@ func pieces(m *art.Message, top [][]art.TokenLogprob) []art.Piece {
 	return out
 }
 
-// Sample implements [art.Sampler]: the reply to a user who said the text of prompt. It is one piece.
+// Sample implements [driver.Sampler]: the reply to a user who said the text of prompt. It is one piece.
 func (b *Backend) Sample(
 	ctx context.Context, m *art.Model, prompt []int32, s art.Sampling, piece func(art.Piece) error,
 ) (*art.ChatResponse, error) {
@@ -89,19 +90,19 @@ func conversation(text string) []art.Message {
 	return out
 }
 
-// Encode implements [art.Tokenizer]. There are no special tokens.
+// Encode implements [driver.Tokenizer]. There are no special tokens.
 func (b *Backend) Encode(ctx context.Context, m *art.Model, text string, _ bool) ([]int32, error) {
 	_, err := b.step(ctx, "encode", m)
 	return tokens(text), err
 }
 
-// Decode implements [art.Tokenizer].
+// Decode implements [driver.Tokenizer].
 func (b *Backend) Decode(ctx context.Context, m *art.Model, ids []int32) (string, error) {
 	_, err := b.step(ctx, "decode", m)
 	return string(ids), err
 }
 
-// TokenBytes implements [art.Tokenizer].
+// TokenBytes implements [driver.Tokenizer].
 func (b *Backend) TokenBytes(ctx context.Context, m *art.Model, ids []int32) ([][]byte, error) {
 	_, err := b.step(ctx, "token bytes", m)
 	list := make([][]byte, len(ids))

@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
 var (
-	_ art.Trainer       = (*Backend)(nil)
-	_ art.WeightsKeeper = (*Backend)(nil)
+	_ loop.Trainer       = (*Backend)(nil)
+	_ loop.WeightsKeeper = (*Backend)(nil)
 )
 
 // Fake says that the weights of the backend do not change its replies.
@@ -34,10 +35,10 @@ type saved struct {
 	state     training
 }
 
-// Forward implements [art.Trainer].
+// Forward implements [loop.Trainer].
 func (b *Backend) Forward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "forward", m)
@@ -48,10 +49,10 @@ func (b *Backend) Forward(
 	return out, nil
 }
 
-// ForwardBackward implements [art.Trainer].
+// ForwardBackward implements [loop.Trainer].
 func (b *Backend) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "forward backward", m)
@@ -66,9 +67,9 @@ func (b *Backend) ForwardBackward(
 
 // forward computes a loss and its derivative by the weight.
 func (s *training) forward(
-	data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (out *art.ForwardResult, gradient float64) {
-	out = &art.ForwardResult{}
+	data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (out *loop.ForwardResult, gradient float64) {
+	out = &loop.ForwardResult{}
 	at := func(list []float32, i int, missing float64) float64 {
 		if list == nil {
 			return missing
@@ -78,7 +79,7 @@ func (s *training) forward(
 	for _, d := range data {
 		logprobs := make([]float32, len(d.Targets))
 		for i, target := range d.Targets {
-			if target == art.NoTarget {
+			if target == loop.NoTarget {
 				continue
 			}
 			p := s.weight - 1 - float64(target%8)/8
@@ -91,8 +92,8 @@ func (s *training) forward(
 	return out, gradient
 }
 
-// tokenLoss is the loss of a target by the formulas of [art.LossConfig], and its derivative by p.
-func tokenLoss(loss credit.Loss, config art.LossConfig, p, q, a float64) (value, slope float64) {
+// tokenLoss is the loss of a target by the formulas of [loop.LossConfig], and its derivative by p.
+func tokenLoss(loss credit.Loss, config loop.LossConfig, p, q, a float64) (value, slope float64) {
 	ratio := math.Exp(p - q)
 	clipped := max(config["clip_low_threshold"], min(config["clip_high_threshold"], ratio))
 	switch loss {
@@ -112,8 +113,8 @@ func tokenLoss(loss credit.Loss, config art.LossConfig, p, q, a float64) (value,
 	}
 }
 
-// OptimStep implements [art.Trainer], with plain momentum in place of AdamW.
-func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) (*art.OptimResult, error) {
+// OptimStep implements [loop.Trainer], with plain momentum in place of AdamW.
+func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw loop.AdamW) (*loop.OptimResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "optim step", m)
@@ -121,7 +122,7 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 		return nil, err
 	}
 	s := &r.training
-	out := &art.OptimResult{GradNorm: math.Abs(s.gradient)}
+	out := &loop.OptimResult{GradNorm: math.Abs(s.gradient)}
 	s.moment = adamw.Beta1*s.moment + s.gradient
 	s.weight -= adamw.LearningRate * s.moment
 	s.gradient, s.updates, r.unpublished = 0, s.updates+1, true
@@ -129,7 +130,7 @@ func (b *Backend) OptimStep(ctx context.Context, m *art.Model, adamw art.AdamW) 
 	return out, nil
 }
 
-// SaveWeights implements [art.Trainer].
+// SaveWeights implements [loop.Trainer].
 func (b *Backend) SaveWeights(ctx context.Context, m *art.Model, name string, optimizer bool) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,7 +171,7 @@ func (b *Backend) find(op string, m *art.Model, path string) (*saved, error) {
 	return nil, invalid(op, "%q is not stored", path)
 }
 
-// LoadWeights implements [art.Trainer]. Steps cannot be loaded.
+// LoadWeights implements [loop.Trainer]. Steps cannot be loaded.
 func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, optimizer bool) error {
 	const op = "load weights"
 	b.mu.Lock()
@@ -193,7 +194,7 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 	return nil
 }
 
-// Publish implements [art.Trainer].
+// Publish implements [loop.Trainer].
 func (b *Backend) Publish(
 	ctx context.Context, m *art.Model, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) (int, error) {
@@ -209,7 +210,7 @@ func (b *Backend) Publish(
 	return r.step, nil
 }
 
-// Snapshot implements [art.Trainer].
+// Snapshot implements [loop.Trainer].
 func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *art.Model) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,7 +227,7 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 	return nil
 }
 
-// Release implements [art.Trainer].
+// Release implements [loop.Trainer].
 func (b *Backend) Release(ctx context.Context, m *art.Model) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,22 +243,22 @@ func (b *Backend) Release(ctx context.Context, m *art.Model) error {
 	return nil
 }
 
-// SavedWeights implements [art.WeightsKeeper].
-func (b *Backend) SavedWeights(ctx context.Context, m *art.Model) ([]art.SavedWeights, error) {
+// SavedWeights implements [loop.WeightsKeeper].
+func (b *Backend) SavedWeights(ctx context.Context, m *art.Model) ([]loop.SavedWeights, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, err := b.run(ctx, "saved weights", m)
 	if err != nil {
 		return nil, err
 	}
-	var out []art.SavedWeights
+	var out []loop.SavedWeights
 	for _, s := range r.saved {
-		out = append(out, art.SavedWeights{Name: s.name, Path: savedPath(m, s.name), Optimizer: s.optimizer})
+		out = append(out, loop.SavedWeights{Name: s.name, Path: savedPath(m, s.name), Optimizer: s.optimizer})
 	}
 	return out, nil
 }
 
-// DeleteWeights implements [art.WeightsKeeper].
+// DeleteWeights implements [loop.WeightsKeeper].
 func (b *Backend) DeleteWeights(ctx context.Context, m *art.Model, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

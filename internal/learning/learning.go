@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/local"
 )
 
@@ -173,7 +174,7 @@ func measure(
 	if !due {
 		return nil
 	}
-	rows, err := m.Backend().(art.CheckpointKeeper).History(ctx, m)
+	rows, err := m.Backend().(driver.CheckpointKeeper).History(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -60,32 +60,37 @@ var layers = map[string]layer{
 	"model/hub": {own: []string{"internal/brief", "internal/safetensors", "internal/secret"}, mods: []string{
 		"github.com/gomlx/go-huggingface/hub", "github.com/gofrs/flock",
 	}}, // constants of the hub's protocol; locks shared with Python
-	"model/tiny": {own: []string{"model"}},
-	"backend":    {},
+	"model/tiny":        {own: []string{"model"}},
+	"backend":           {},
+	"backend/driver":    {own: []string{""}, light: true},
+	"backend/loop":      {own: []string{"", "backend/driver", "internal/problems"}, light: true},
+	"grpo/dataset":      {own: []string{"", "internal/problems"}, light: true},
+	"internal/problems": {own: []string{""}, light: true},
 	"backend/anthropic": {own: []string{"", "backend/hosted"},
 		mods: []string{"github.com/anthropics/anthropic-sdk-go"}}, // a module of its own
 	"backend/gemini": {own: []string{"", "backend/hosted"},
 		mods: []string{"google.golang.org/genai"}}, // a module of its own
-	"backend/backendtest": {own: []string{""}, light: true},
+	"backend/backendtest": {own: []string{"", "backend/driver", "backend/loop"}, light: true},
 	"backend/local": {
 		own: []string{
-			"", "grpo", "grpo/credit", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
-			"backend/device/cpu", "backend/rundir", "backend/server",
-			"internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
-			"internal/machine", "internal/quantity", "internal/runs", "internal/safetensors", "internal/trainer",
-			"internal/trainset",
+			"", "backend/device/cpu", "backend/driver", "backend/loop", "backend/rundir", "backend/server", "grpo",
+			"grpo/credit", "internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx",
+			"internal/jinja", "internal/machine", "internal/quantity", "internal/runs", "internal/safetensors",
+			"internal/trainer", "internal/trainset", "lora", "model", "model/hub", "model/tiny", "tokenizer",
+			"tokenizer/chat",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
 	},
 	"backend/hosted": {own: []string{
-		"", "backend/rundir", "backend/server", "internal/callid", "internal/runs", "internal/secret",
+		"", "backend/driver", "backend/rundir", "backend/server", "internal/callid", "internal/runs",
+		"internal/secret",
 	}},
 	"backend/openai":            {own: []string{"", "backend/hosted", "internal/wire", "tokenizer/openai"}},
 	"backend/plot":              {own: []string{""}, mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
-	"backend/publish":           {own: []string{"", "internal/runs", "internal/secret"}},
+	"backend/publish":           {own: []string{"", "backend/driver", "internal/runs", "internal/secret"}},
 	"backend/rundir":            {own: []string{"", "internal/runs"}},
-	"backend/server":            {own: []string{"", "internal/wire"}, light: true},
+	"backend/server":            {own: []string{"", "backend/driver", "internal/wire", "grpo/dataset"}, light: true},
 	"backend/server/access":     {light: true},
 	"backend/server/child":      {own: []string{""}, light: true},
 	"backend/server/servertest": {own: []string{"", "backend/server"}, light: true},
@@ -95,27 +100,31 @@ var layers = map[string]layer{
 	"backend/server/internal/jsoncount": {light: true},
 	"backend/server/internal/tenancy":   {own: []string{"", "internal/stable"}, light: true},
 	"backend/server/wandb": {own: []string{
-		"", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
+		"", "backend/driver", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
 		"backend/server/internal/tenancy", "internal/stable", "internal/wandbwire", "internal/wire",
 	}, light: true},
 	"backend/server/tinker": {own: []string{
-		"", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
-		"backend/server/internal/tenancy", "internal/stable", "internal/tinkerwire",
+		"", "backend/driver", "backend/loop", "backend/server", "backend/server/access",
+		"backend/server/internal/jsoncount", "backend/server/internal/tenancy", "internal/stable",
+		"internal/tinkerwire",
 	}},
 	"backend/tinker": {own: []string{
-		"", "backend/rundir", "backend/server", "grpo/credit", "internal/client", "internal/runs", "internal/secret",
-		"internal/tinkerwire", "internal/trainset", "tokenizer", "tokenizer/chat",
+		"", "backend/driver", "backend/loop", "backend/rundir", "backend/server", "grpo/credit", "internal/client",
+		"internal/runs", "internal/secret", "internal/tinkerwire", "internal/trainset", "tokenizer",
+		"tokenizer/chat",
 	}},
 	"backend/wandb": {own: []string{
-		"", "backend/rundir", "backend/server", "internal/callid", "internal/client", "internal/runs", "internal/secret",
-		"internal/trainset", "internal/wandbwire",
+		"", "backend/driver", "backend/rundir", "backend/server", "internal/callid", "internal/client",
+		"internal/runs", "internal/secret", "internal/trainset", "internal/wandbwire",
 	}},
 	"backend/track/terminal": {own: []string{""}, mods: []string{"golang.org/x/term"}},
 	"backend/track/mlflow":   {own: []string{"", "internal/secret", "internal/track"}},
 	"backend/track/openpipe": {own: []string{"", "internal/secret", "internal/track"}},
 	"backend/track/otel": {own: []string{"", "internal/protofield", "internal/secret", "internal/track"},
 		mods: []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"}},
-	"backend/dash": {own: []string{"", "backend/rundir", "backend/server", "internal/quantity", "internal/runs"}},
+	"backend/dash": {own: []string{
+		"", "backend/driver", "backend/rundir", "backend/server", "internal/quantity", "internal/runs", "grpo/dataset",
+	}},
 	"backend/track/prometheus": {own: []string{""},
 		mods: []string{"github.com/prometheus/client_golang"}},
 	"backend/track/tensorboard": {own: []string{"", "internal/protofield", "internal/track"},
@@ -134,12 +143,12 @@ var layers = map[string]layer{
 	"backend/device/xla": {
 		mods: append([]string{"github.com/gomlx/go-xla", "github.com/klauspost/cpuid/v2"}, gomlx...),
 	},
-	"internal/arttest":   {own: []string{""}, light: true},
+	"internal/arttest":   {own: []string{"", "backend/driver", "backend/loop"}, light: true},
 	"internal/brief":     {},
 	"internal/basemodel": {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
 	"internal/bench/...": {any: true},
 	"internal/cmd/...":   {any: true},
-	"internal/learning":  {own: []string{"", "backend/local"}},
+	"internal/learning":  {own: []string{"", "backend/driver", "backend/local"}},
 	"internal/engine": {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine"},
 		mods: gomlx},
 	"internal/engine/schedule": {},
@@ -190,7 +199,8 @@ var layers = map[string]layer{
 
 // testOnly may be imported by the tests of every package.
 var testOnly = []string{
-	"backend/backendtest", "internal/arttest", "internal/race", "internal/secret/secrettest", "internal/tokentest",
+	"backend/backendtest", "backend/driver", "backend/loop", "grpo/dataset", "internal/arttest", "internal/race",
+	"internal/secret/secrettest", "internal/tokentest",
 	"internal/wire/wiretest",
 }
 

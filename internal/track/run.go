@@ -232,7 +232,7 @@ func (r *run) storeRows(ctx context.Context, missed []Row) error {
 	return nil
 }
 
-// historian is a backend that keeps a history. Those that keep no checkpoints are not all [art.CheckpointKeeper].
+// historian is a backend that keeps a history. Those that keep no checkpoints are not all driver.CheckpointKeeper.
 type historian interface {
 	History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error)
 }

@@ -12,7 +12,7 @@
 //
 // # Streaming
 //
-// Each API has a [Stream], which turns the pieces of a reply into events. A backend that is no [art.Streamer] has one
+// Each API has a [Stream], which turns the pieces of a reply into events. A backend that is no driver.Streamer has one
 // piece, the whole reply. An error before the first event is an HTTP status, one after it is an event.
 package wire
 

@@ -53,7 +53,7 @@ func (b *counting) Complete(ctx context.Context, m *art.Model, req *art.ChatRequ
 	return b.Stream(ctx, m, req, func(art.Piece) error { return nil })
 }
 
-// Stream implements [art.Streamer]: the digits of the text are pieces. It fails before it has sampled, or in the
+// Stream implements driver.Streamer: the digits of the text are pieces. It fails before it has sampled, or in the
 // middle.
 func (b *counting) Stream(
 	ctx context.Context, m *art.Model, req *art.ChatRequest, piece func(art.Piece) error,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/internal/arttest"
 	"github.com/goart-dev/art/internal/stable"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -25,8 +26,8 @@ type sized struct {
 	sampling chan struct{} // nil: they do not wait
 }
 
-// SavedWeights implements [art.WeightsKeeper].
-func (b sized) SavedWeights(ctx context.Context, m *art.Model) ([]art.SavedWeights, error) {
+// SavedWeights implements [loop.WeightsKeeper].
+func (b sized) SavedWeights(ctx context.Context, m *art.Model) ([]loop.SavedWeights, error) {
 	list, err := b.Backend.SavedWeights(ctx, m)
 	for i := range list {
 		list[i].Bytes = 100
@@ -34,7 +35,7 @@ func (b sized) SavedWeights(ctx context.Context, m *art.Model) ([]art.SavedWeigh
 	return list, err
 }
 
-// Sample implements [art.Sampler].
+// Sample implements driver.Sampler.
 func (b sized) Sample(
 	ctx context.Context, m *art.Model, ids []int32, opts art.Sampling, piece func(art.Piece) error,
 ) (*art.ChatResponse, error) {

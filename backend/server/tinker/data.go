@@ -5,13 +5,13 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
 // convertData converts the data of a request, and counts their tokens.
-func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []art.Datum, tokens int, err error) {
+func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []loop.Datum, tokens int, err error) {
 	if n := len(req.Data); n > limits.Datums {
 		return nil, 0, failf(http.StatusBadRequest, "%d data in a request, want at most %d", n, limits.Datums)
 	}
@@ -30,7 +30,7 @@ func convertData(req *tinkerwire.ForwardRequest, limits *Limits) (data []art.Dat
 }
 
 // convertDatum converts one datum of at most limit tokens.
-func convertDatum(in *tinkerwire.Datum, limits *Limits, limit int) (d art.Datum, err error) {
+func convertDatum(in *tinkerwire.Datum, limits *Limits, limit int) (d loop.Datum, err error) {
 	if d.Input, err = in.Input.Tokens(); err != nil {
 		return d, err
 	}
@@ -61,7 +61,7 @@ func convertDatum(in *tinkerwire.Datum, limits *Limits, limit int) (d art.Datum,
 const targetTokens = "target_tokens"
 
 // setInput sets one input of the loss, which has at most limit values.
-func setInput(d *art.Datum, name string, in *tinkerwire.Tensor, limit int) error {
+func setInput(d *loop.Datum, name string, in *tinkerwire.Tensor, limit int) error {
 	t, err := in.Dense(limit)
 	switch {
 	case err != nil:
@@ -79,7 +79,7 @@ func setInput(d *art.Datum, name string, in *tinkerwire.Tensor, limit int) error
 }
 
 // setList sets a list of numbers.
-func setList(d *art.Datum, name string, t *tinkerwire.Tensor) error {
+func setList(d *loop.Datum, name string, t *tinkerwire.Tensor) error {
 	lists := map[string]*[]float32{"weights": &d.Weights, "logprobs": &d.Logprobs, "advantages": &d.Advantages}
 	list := lists[name]
 	if list == nil {
@@ -96,7 +96,7 @@ func setList(d *art.Datum, name string, t *tinkerwire.Tensor) error {
 }
 
 // setTargets sets the targets, [N] or [N, K]. -1 is none: see [tinkerwire.NoTarget].
-func setTargets(d *art.Datum, t *tinkerwire.Tensor) error {
+func setTargets(d *loop.Datum, t *tinkerwire.Tensor) error {
 	if t.DType != tinkerwire.Int64 {
 		return fmt.Errorf("it has dtype %s, want int64", t.DType)
 	}
@@ -108,7 +108,7 @@ func setTargets(d *art.Datum, t *tinkerwire.Tensor) error {
 	}
 	d.Targets = make([]int32, len(t.Ints))
 	for i, id := range t.Ints {
-		if id < int64(art.NoTarget) || id > math.MaxInt32 {
+		if id < int64(loop.NoTarget) || id > math.MaxInt32 {
 			return fmt.Errorf("it has %d at %d, which is no token", id, i)
 		}
 		d.Targets[i] = int32(id)
@@ -117,7 +117,7 @@ func setTargets(d *art.Datum, t *tinkerwire.Tensor) error {
 }
 
 // output converts a result. Metrics are sums and extremes, so that those of the parts of one call can be merged.
-func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.ForwardRequest) *tinkerwire.ForwardOutput {
+func output(data []loop.Datum, result *loop.ForwardResult, req *tinkerwire.ForwardRequest) *tinkerwire.ForwardOutput {
 	out := &tinkerwire.ForwardOutput{Type: "scalar", Metrics: map[string]float64{"loss:sum": result.Loss}}
 	targets := 0
 	for i, list := range result.Logprobs {
@@ -152,7 +152,7 @@ func output(data []art.Datum, result *art.ForwardResult, req *tinkerwire.Forward
 // is minus an estimate of KL(q, p); the extremes of the ratio exp(p - q); and how many of them are outside of the
 // bounds of the loss.
 func ratios(
-	metrics map[string]float64, data []art.Datum, result *art.ForwardResult, req *tinkerwire.ForwardRequest,
+	metrics map[string]float64, data []loop.Datum, result *loop.ForwardResult, req *tinkerwire.ForwardRequest,
 ) {
 	lo, hasLow := req.Config["clip_low_threshold"] // a bound that is not given is not counted
 	hi, hasHigh := req.Config["clip_high_threshold"]

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
@@ -38,8 +39,8 @@ type faulty struct {
 }
 
 func (b *faulty) ForwardBackward(
-	ctx context.Context, m *art.Model, data []art.Datum, loss credit.Loss, config art.LossConfig,
-) (*art.ForwardResult, error) {
+	ctx context.Context, m *art.Model, data []loop.Datum, loss credit.Loss, config loop.LossConfig,
+) (*loop.ForwardResult, error) {
 	b.passes.Add(1)
 	out, err := b.Backend.ForwardBackward(ctx, m, data, loss, config)
 	if data[0].Targets[0] == poison && b.poisoned != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/stable"
@@ -114,8 +116,8 @@ type Prices struct {
 // [github.com/goart-dev/art/backend/local].
 type Backend interface {
 	art.Backend
-	art.Trainer
-	art.Sampler
+	loop.Trainer
+	driver.Sampler
 }
 
 func or[T comparable](x *T, fallback T) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -26,7 +28,7 @@ func (r *run) open(ctx context.Context) error {
 		return err
 	}
 	r.model, r.at, r.covered, r.row = m, fmt.Sprintf("@%d", m.Step()), -1, map[string]float64{}
-	keeper, ok := r.server.backend.(art.CheckpointKeeper)
+	keeper, ok := r.server.backend.(driver.CheckpointKeeper)
 	if !ok || m.Step() == 0 {
 		return nil
 	}
@@ -43,7 +45,7 @@ func (r *run) open(ctx context.Context) error {
 // newModel describes the model of a run.
 func (s *Server) newModel(rec *runRecord) *art.Model {
 	opts := &art.ModelOptions{Project: rec.Tenant, Base: s.base(rec.Base).Model, LoRA: rec.LoRA, Seed: rec.Seed}
-	if _, keeps := s.backend.(art.CheckpointKeeper); keeps {
+	if _, keeps := s.backend.(driver.CheckpointKeeper); keeps {
 		opts.Retention = &art.Retention{Newest: s.opts.KeepSteps}
 	}
 	return art.NewModel(rec.Name, opts)
@@ -89,7 +91,7 @@ func (r *run) charge(u access.Usage) { r.server.users.Charge(r.tenant.name, r.re
 
 // recovered makes the result of an update that was stored just before the server stopped.
 func (r *run) recovered(ctx context.Context) *outcome {
-	rows, err := r.server.backend.(art.CheckpointKeeper).History(ctx, r.model) // open has used it
+	rows, err := r.server.backend.(driver.CheckpointKeeper).History(ctx, r.model) // open has used it
 	if err != nil {
 		return r.server.failed("the result of an update", err)
 	}
@@ -142,12 +144,12 @@ func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
 		return nil, err
 	}
 	req.Data = nil // what it decoded to is not needed beside data
-	pass := r.model.Forward
+	pass := loop.Forward
 	if c.op == opBackward {
-		pass = r.model.ForwardBackward
+		pass = loop.ForwardBackward
 	}
-	loss, config := credit.Loss(req.Loss), art.LossConfig(req.Config)
-	result, err := pass(ctx, data, loss, config)
+	loss, config := credit.Loss(req.Loss), loop.LossConfig(req.Config)
+	result, err := pass(ctx, r.model, data, loss, config)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +169,7 @@ func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := r.model.OptimStep(ctx, adam)
+	result, err := loop.OptimStep(ctx, r.model, adam)
 	if err != nil {
 		r.outdated(err)
 		return nil, err
@@ -199,8 +201,8 @@ func (r *run) storeRecord() error {
 }
 
 // adamW reads the options of a step.
-func adamW(req *tinkerwire.Request) (art.AdamW, error) {
-	out, p := art.DefaultAdamW(), req.Adam
+func adamW(req *tinkerwire.Request) (loop.AdamW, error) {
+	out, p := loop.DefaultAdamW(), req.Adam
 	if p == nil {
 		p = req.OptimizerParams
 	}
@@ -233,7 +235,7 @@ func (r *run) load(ctx context.Context, req *tinkerwire.Request) (*outcome, erro
 	if err := r.fits(rec); err != nil {
 		return nil, err
 	}
-	if err := r.model.LoadWeights(ctx, saved.Weights, req.LoadOptimizer); err != nil {
+	if err := loop.LoadWeights(ctx, r.model, saved.Weights, req.LoadOptimizer); err != nil {
 		return nil, err
 	}
 	r.at, r.row = saved.Weights, map[string]float64{}

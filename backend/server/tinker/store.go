@@ -52,7 +52,7 @@ type runRecord struct {
 // checkpoint is one entry of the index of saved weights.
 type checkpoint struct {
 	tinkerwire.Checkpoint
-	Saved   string // the name that the backend knows, [art.SavedWeights].Name
+	Saved   string // the name that the backend knows, loop.SavedWeights.Name
 	Weights string // the path that the backend returned; "" while it is being stored
 	Seq     int    // of the request that stored it
 }

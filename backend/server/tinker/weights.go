@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
@@ -37,7 +38,9 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		return nil, err
 	}
 	entry := r.entry(id)
-	save := func() (string, error) { return r.model.SaveWeights(ctx, entry.Saved, kind == tinkerwire.WeightsKind) }
+	save := func() (string, error) {
+		return loop.SaveWeights(ctx, r.model, entry.Saved, kind == tinkerwire.WeightsKind)
+	}
 	path, err := save()
 	switch taken := errors.Is(err, art.ErrInvalid) && r.isSaved(ctx, entry.Saved); {
 	case taken && again:
@@ -168,7 +171,7 @@ func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
 
 // deleteSaved deletes weights that are not in the index.
 func (r *run) deleteSaved(ctx context.Context, saved string) {
-	keeper, ok := r.server.backend.(art.WeightsKeeper)
+	keeper, ok := r.server.backend.(loop.WeightsKeeper)
 	if !ok {
 		return
 	}
@@ -178,15 +181,15 @@ func (r *run) deleteSaved(ctx context.Context, saved string) {
 }
 
 // stored returns what the backend knows of saved weights.
-func (r *run) stored(ctx context.Context, saved string) (art.SavedWeights, bool) {
-	keeper, ok := r.server.backend.(art.WeightsKeeper)
+func (r *run) stored(ctx context.Context, saved string) (loop.SavedWeights, bool) {
+	keeper, ok := r.server.backend.(loop.WeightsKeeper)
 	if !ok {
-		return art.SavedWeights{}, false
+		return loop.SavedWeights{}, false
 	}
 	list, err := keeper.SavedWeights(ctx, r.model)
-	at := slices.IndexFunc(list, func(w art.SavedWeights) bool { return w.Name == saved })
+	at := slices.IndexFunc(list, func(w loop.SavedWeights) bool { return w.Name == saved })
 	if err != nil || at < 0 {
-		return art.SavedWeights{}, false
+		return loop.SavedWeights{}, false
 	}
 	return list[at], true
 }
@@ -320,7 +323,7 @@ func (s *Server) deleteWeights(ctx context.Context, t *user, run, id string) err
 	if err != nil {
 		return err
 	}
-	keeper, ok := s.backend.(art.WeightsKeeper)
+	keeper, ok := s.backend.(loop.WeightsKeeper)
 	if !ok {
 		return fail(http.StatusNotImplemented, "the backend of this server cannot delete weights")
 	}

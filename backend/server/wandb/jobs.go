@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
@@ -120,7 +121,7 @@ func (s *Server) training(
 
 // scaleRate lowers the learning rate as groups come to agree.
 func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConfig) error {
-	keeper, ok := s.backend.(art.CheckpointKeeper)
+	keeper, ok := s.backend.(driver.CheckpointKeeper)
 	if !ok {
 		return failf(http.StatusBadRequest, "scale_learning_rate_by_reward_std_dev needs the history, which %T does not keep",
 			s.backend)
@@ -455,7 +456,7 @@ func (s *Server) progress(j *job, p art.TrainProgress) {
 
 // stored returns the metrics of a step that was stored before a restart.
 func (s *Server) stored(m *art.Model, from int) (map[string]float64, error) {
-	keeper, ok := s.backend.(art.CheckpointKeeper)
+	keeper, ok := s.backend.(driver.CheckpointKeeper)
 	if !ok {
 		return map[string]float64{}, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
@@ -445,7 +446,7 @@ func (s *Server) listCheckpoints(r *http.Request, by *access.Caller) (any, error
 // checkpoints returns those of a model in ascending order, with what was logged at their steps.
 func (s *Server) checkpoints(ctx context.Context, m *art.Model) (list []wandbwire.Checkpoint, err error) {
 	steps, rows := []int{m.Step()}, []art.HistoryRow(nil)
-	if keeper, ok := s.backend.(art.CheckpointKeeper); ok {
+	if keeper, ok := s.backend.(driver.CheckpointKeeper); ok {
 		if steps, err = keeper.Checkpoints(ctx, m); err != nil {
 			return nil, err
 		}
@@ -485,7 +486,7 @@ func (s *Server) deleteCheckpoints(r *http.Request, by *access.Caller) (any, err
 	if err := readSmall(r, &req); err != nil {
 		return nil, err
 	}
-	keeper, ok := s.backend.(art.CheckpointKeeper)
+	keeper, ok := s.backend.(driver.CheckpointKeeper)
 	if !ok {
 		return nil, failf(http.StatusNotImplemented, "%T keeps no checkpoints", s.backend)
 	}

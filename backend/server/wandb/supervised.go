@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
@@ -30,7 +31,7 @@ func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := s.backend.(art.SFTTrainer); !ok {
+	if _, ok := s.backend.(driver.SFTTrainer); !ok {
 		return nil, failf(http.StatusNotImplemented, "%T has no supervised training", s.backend)
 	}
 	if err := s.mayRead(&req, by); err != nil {

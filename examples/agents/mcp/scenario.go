@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 // Scenario is a task for the agent.
@@ -146,7 +147,7 @@ func writeJSONL[T any](path string, records ...T) error {
 		return err
 	}
 	defer os.Remove(file.Name()) // fails after the rename, as it should
-	err = errors.Join(art.WriteJSONL(file, records...), file.Sync(), file.Close())
+	err = errors.Join(dataset.WriteJSONL(file, records...), file.Sync(), file.Close())
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func writeJSONL[T any](path string, records ...T) error {
 
 func readJSONL[T any](path string) ([]T, error) {
 	var list []T
-	for record, err := range art.Stream[T]([]string{path}, nil) {
+	for record, err := range dataset.Stream[T]([]string{path}, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -36,12 +36,12 @@ func (f *fake) Register(_ context.Context, m *art.Model) (int, error) {
 	return 3, nil
 }
 
-// Transport implements [art.HTTPServer].
+// Transport implements driver.HTTPServer.
 func (f *fake) Transport(m *art.Model) http.RoundTripper {
 	return server.Transport(server.Routes(f.models, nil), m.Name())
 }
 
-// Handler implements [art.HTTPServer].
+// Handler implements driver.HTTPServer.
 func (f *fake) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	return server.Handler(f.models, &server.Config{Rollouts: f.rollouts}, opts)
 }

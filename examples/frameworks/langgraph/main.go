@@ -12,7 +12,7 @@ import (
 	"flag"
 	"log"
 
-	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/examples/frameworks"
 )
@@ -38,6 +38,6 @@ func example(command func() []string) (*frameworks.Example, error) {
 	r := &remote{}
 	return &frameworks.Example{
 		Name: "langgraph", Play: r.play, Rollouts: rollouts,
-		Start: func(ctx context.Context, s art.HTTPServer) error { return r.start(ctx, s, command()) },
+		Start: func(ctx context.Context, s driver.HTTPServer) error { return r.start(ctx, s, command()) },
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/examples/frameworks"
 )
 
@@ -25,7 +26,7 @@ type remote struct {
 }
 
 // start listens on a loopback address and starts the worker. Both end with ctx.
-func (r *remote) start(ctx context.Context, s art.HTTPServer, command []string) error {
+func (r *remote) start(ctx context.Context, s driver.HTTPServer, command []string) error {
 	r.key = rand.Text()
 	model, err := s.Handler(&art.HandlerOptions{Keys: []string{r.key}})
 	if err != nil {

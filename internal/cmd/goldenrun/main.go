@@ -17,6 +17,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/loop"
 )
 
 func main() {
@@ -98,7 +99,7 @@ func others(ctx context.Context, model *art.Model) error {
 	if err = errors.Join(err, model.SaveState(ctx, map[string]any{"position": 3})); err != nil {
 		return err
 	}
-	_, err = model.SaveWeights(ctx, "kept", true)
+	_, err = loop.SaveWeights(ctx, model, "kept", true)
 	return err
 }
 

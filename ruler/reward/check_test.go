@@ -1,4 +1,4 @@
-package art_test
+package reward_test
 
 import (
 	"errors"
@@ -7,18 +7,20 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/ruler/reward"
 )
 
-func TestCheckReward(t *testing.T) {
+func TestCheck(t *testing.T) {
 	group := func(rewards ...float64) *art.TrajectoryGroup {
 		g := &art.TrajectoryGroup{}
 		for _, r := range rewards {
-			g.Trajectories = append(g.Trajectories, rewarded(r))
+			g.Trajectories = append(g.Trajectories, &art.Trajectory{Reward: r})
 		}
 		return g
 	}
 	calls := 0.0
-	report := art.CheckReward([]*art.TrajectoryGroup{group(1, 3), group(2, 2), nil, group(-1, -2, 7), {}},
+	report := reward.Check([]*art.TrajectoryGroup{group(1, 3), group(2, 2), nil, group(-1, -2, 7), {}},
 		func(t *art.Trajectory) (float64, error) {
 			switch t.Reward {
 			case -1:
@@ -31,17 +33,17 @@ func TestCheckReward(t *testing.T) {
 			}
 			return t.Reward, nil
 		})
-	want := &art.RewardReport{
+	want := &reward.Report{
 		Groups: 3, Trajectories: 7, Errors: 1, NotFinite: 1, Changing: 1, Low: 1, High: 3, Mean: 9.0 / 5, Spread: 1.0 / 3, Ties: 0.5,
 		ZeroVariance: 2.0 / 3, Err: report.Err,
 	}
-	wantEqual(t, "report", report, want)
+	arttest.WantEqual(t, "report", report, want)
 	for _, text := range []string{"groups: 3, trajectories: 7, rewards from 1 to 3", "no answer", "NaN or infinite",
 		"the second time", "most groups"} {
 		if !strings.Contains(report.String(), text) {
 			t.Errorf("no %q in %s", text, report)
 		}
 	}
-	none := art.CheckReward(nil, nil)
-	wantEqual(t, "of nothing", none, &art.RewardReport{})
+	none := reward.Check(nil, nil)
+	arttest.WantEqual(t, "of nothing", none, &reward.Report{})
 }

@@ -1,4 +1,4 @@
-package art_test
+package dataset_test
 
 import (
 	"bytes"
@@ -16,7 +16,11 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/dataset"
+	"github.com/goart-dev/art/internal/arttest"
 )
+
+var wantEqual, wantErr = arttest.WantEqual, arttest.WantErr
 
 // item is a scenario.
 type item struct {
@@ -70,10 +74,10 @@ func itemFiles(t *testing.T, r *rand.Rand, n, files int) []string {
 }
 
 // stream returns all records.
-func stream[T any](t *testing.T, files []string, opts *art.StreamOptions) []art.StreamRecord[T] {
+func stream[T any](t *testing.T, files []string, opts *dataset.StreamOptions) []dataset.StreamRecord[T] {
 	t.Helper()
-	var out []art.StreamRecord[T]
-	for r, err := range art.Stream[T](files, opts) {
+	var out []dataset.StreamRecord[T]
+	for r, err := range dataset.Stream[T](files, opts) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,10 +87,10 @@ func stream[T any](t *testing.T, files []string, opts *art.StreamOptions) []art.
 }
 
 // batches returns all batches.
-func batches(t *testing.T, files []string, size int, opts *art.StreamOptions) []art.StreamBatch[item] {
+func batches(t *testing.T, files []string, size int, opts *dataset.StreamOptions) []dataset.StreamBatch[item] {
 	t.Helper()
-	var out []art.StreamBatch[item]
-	for b, err := range art.StreamBatches[item](files, size, opts) {
+	var out []dataset.StreamBatch[item]
+	for b, err := range dataset.StreamBatches[item](files, size, opts) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,13 +100,13 @@ func batches(t *testing.T, files []string, size int, opts *art.StreamOptions) []
 }
 
 // stored sends a position through JSON.
-func stored(t *testing.T, p art.StreamPosition) *art.StreamPosition {
+func stored(t *testing.T, p dataset.StreamPosition) *dataset.StreamPosition {
 	t.Helper()
 	data, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out art.StreamPosition
+	var out dataset.StreamPosition
 	if err := json.Unmarshal(data, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +124,8 @@ func ExampleStreamBatches() {
 	if err := os.WriteFile(file, []byte("{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n"), 0o600); err != nil {
 		log.Fatal(err)
 	}
-	opts := &art.StreamOptions{Epochs: 2, Skip: 1} // Skip: model.Step()
-	for batch, err := range art.StreamBatches[item]([]string{file}, 2, opts) {
+	opts := &dataset.StreamOptions{Epochs: 2, Skip: 1} // Skip: model.Step()
+	for batch, err := range dataset.StreamBatches[item]([]string{file}, 2, opts) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -137,7 +141,7 @@ func TestStream_InOrder(t *testing.T) {
 	one := writeFile(t, "one.jsonl", []byte("{\"id\":1}\n\n{\"id\":2}\r\n"))
 	two := writeFile(t, "two", gzipped([]byte("\ufeff{\"id\":3}\n{\"id\":4}")))
 	var got []string
-	for _, r := range stream[item](t, []string{one, two}, &art.StreamOptions{Epochs: 2}) {
+	for _, r := range stream[item](t, []string{one, two}, &dataset.StreamOptions{Epochs: 2}) {
 		got = append(got, fmt.Sprintf("%d %s:%d %d", r.Value.ID, filepath.Base(r.File), r.Line, r.Epoch))
 	}
 	wantEqual(t, "records", got, []string{
@@ -154,7 +158,7 @@ func TestStream_ResumeProperty(t *testing.T) {
 	for range 40 {
 		n := r.IntN(25)
 		files := itemFiles(t, r, n, 1+r.IntN(3))
-		opts := art.StreamOptions{Shuffle: r.IntN(9), Seed: r.Uint64(), Epochs: 1 + r.IntN(3)}
+		opts := dataset.StreamOptions{Shuffle: r.IntN(9), Seed: r.Uint64(), Epochs: 1 + r.IntN(3)}
 		whole := stream[item](t, files, &opts)
 		wantPermutations(t, whole, n, opts.Epochs)
 		for i := range whole {
@@ -171,7 +175,7 @@ func TestStream_ResumeProperty(t *testing.T) {
 }
 
 // wantPermutations checks that each epoch has the items 0 to n-1.
-func wantPermutations(t *testing.T, records []art.StreamRecord[item], n, epochs int) {
+func wantPermutations(t *testing.T, records []dataset.StreamRecord[item], n, epochs int) {
 	t.Helper()
 	for epoch := range epochs {
 		var ids []int
@@ -193,7 +197,7 @@ func TestStream_Shuffle(t *testing.T) {
 	}
 	file := writeFile(t, "n.jsonl", []byte(text.String()))
 	order := func(seed uint64) (first, second []int) {
-		for _, r := range stream[int](t, []string{file}, &art.StreamOptions{Shuffle: 20, Seed: seed, Epochs: 2}) {
+		for _, r := range stream[int](t, []string{file}, &dataset.StreamOptions{Shuffle: 20, Seed: seed, Epochs: 2}) {
 			if r.Epoch == 0 {
 				first = append(first, r.Value)
 			} else {
@@ -216,7 +220,7 @@ func TestStream_Shuffle(t *testing.T) {
 
 func TestStream_NoRecords(t *testing.T) {
 	empty, blank := writeFile(t, "a", nil), writeFile(t, "b", []byte("\n \r\n\n"))
-	if got := stream[item](t, []string{empty, blank}, &art.StreamOptions{Epochs: -1, Shuffle: 5}); got != nil {
+	if got := stream[item](t, []string{empty, blank}, &dataset.StreamOptions{Epochs: -1, Shuffle: 5}); got != nil {
 		t.Errorf("records of nothing: %v", got)
 	}
 }
@@ -224,7 +228,7 @@ func TestStream_NoRecords(t *testing.T) {
 func TestStreamBatches_Forever(t *testing.T) {
 	file := writeFile(t, "n.jsonl", []byte("1\n2\n3\n"))
 	var got []art.Batch[int]
-	for b, err := range art.StreamBatches[int]([]string{file}, 2, &art.StreamOptions{Epochs: -1}) {
+	for b, err := range dataset.StreamBatches[int]([]string{file}, 2, &dataset.StreamOptions{Epochs: -1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +249,7 @@ func TestStreamBatches_ResumeProperty(t *testing.T) {
 	for range 40 {
 		files := itemFiles(t, r, 1+r.IntN(20), 1+r.IntN(3))
 		size := 1 + r.IntN(6)
-		opts := art.StreamOptions{Shuffle: r.IntN(9), Seed: r.Uint64(), Epochs: 1 + r.IntN(3)}
+		opts := dataset.StreamOptions{Shuffle: r.IntN(9), Seed: r.Uint64(), Epochs: 1 + r.IntN(3)}
 		whole := batches(t, files, size, &opts)
 		for i := range whole {
 			if whole[i].Step != i {
@@ -263,8 +267,8 @@ func TestStreamBatches_ResumeProperty(t *testing.T) {
 }
 
 // streamErr returns the error that ends a stream, and how many records came before.
-func streamErr(files []string, opts *art.StreamOptions) (n int, err error) {
-	for _, err := range art.Stream[item](files, opts) {
+func streamErr(files []string, opts *dataset.StreamOptions) (n int, err error) {
+	for _, err := range dataset.Stream[item](files, opts) {
 		if err != nil {
 			return n, err
 		}
@@ -293,7 +297,7 @@ func TestStream_BadLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, "data.jsonl", test.data)
-			_, err := streamErr([]string{file}, &art.StreamOptions{MaxLine: 100})
+			_, err := streamErr([]string{file}, &dataset.StreamOptions{MaxLine: 100})
 			wantErr(t, err, art.ErrInvalid, append(test.words, file)...)
 		})
 	}
@@ -311,7 +315,7 @@ func TestStream_HugeLine(t *testing.T) {
 	file := writeFile(t, "huge.jsonl", b.Bytes())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := streamErr([]string{file}, &art.StreamOptions{MaxLine: 1 << 20})
+	_, err := streamErr([]string{file}, &dataset.StreamOptions{MaxLine: 1 << 20})
 	runtime.ReadMemStats(&after)
 	wantErr(t, err, art.ErrInvalid, file+":1: ", "longer than 1048576 bytes", "MaxLine")
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 20<<20 {
@@ -323,26 +327,26 @@ func TestStream_HugeLine(t *testing.T) {
 
 func TestStream_BadOptions(t *testing.T) {
 	file := writeFile(t, "n.jsonl", []byte("{\"id\":1}\n{\"id\":2}\n"))
-	position := stream[item](t, []string{file}, &art.StreamOptions{Seed: 1, Shuffle: 2})[0].Next
+	position := stream[item](t, []string{file}, &dataset.StreamOptions{Seed: 1, Shuffle: 2})[0].Next
 	for name, test := range map[string]struct {
 		files []string
-		opts  art.StreamOptions
+		opts  dataset.StreamOptions
 		words string
 	}{
-		"no files":     {nil, art.StreamOptions{}, "no files"},
-		"no such file": {[]string{file, file + "x"}, art.StreamOptions{}, "no such file"},
-		"a folder":     {[]string{filepath.Dir(file)}, art.StreamOptions{}, "directory"},
-		"negative":     {[]string{file}, art.StreamOptions{Skip: -1, MaxLine: -1}, "MaxLine is -1, want > 0; Skip is -1"},
-		"other seed":   {[]string{file}, art.StreamOptions{Shuffle: 2, Seed: 2, From: &position}, "other files, Shuffle or Seed"},
-		"other buffer": {[]string{file}, art.StreamOptions{Shuffle: 3, Seed: 1, From: &position}, "other files, Shuffle or Seed"},
-		"other files":  {[]string{file, file}, art.StreamOptions{Shuffle: 2, Seed: 1, From: &position}, "other files, Shuffle or Seed"},
+		"no files":     {nil, dataset.StreamOptions{}, "no files"},
+		"no such file": {[]string{file, file + "x"}, dataset.StreamOptions{}, "no such file"},
+		"a folder":     {[]string{filepath.Dir(file)}, dataset.StreamOptions{}, "directory"},
+		"negative":     {[]string{file}, dataset.StreamOptions{Skip: -1, MaxLine: -1}, "MaxLine is -1, want > 0; Skip is -1"},
+		"other seed":   {[]string{file}, dataset.StreamOptions{Shuffle: 2, Seed: 2, From: &position}, "other files, Shuffle or Seed"},
+		"other buffer": {[]string{file}, dataset.StreamOptions{Shuffle: 3, Seed: 1, From: &position}, "other files, Shuffle or Seed"},
+		"other files":  {[]string{file, file}, dataset.StreamOptions{Shuffle: 2, Seed: 1, From: &position}, "other files, Shuffle or Seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := streamErr(test.files, &test.opts)
 			if err == nil || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("error is %v, want it to say %q", err, test.words)
 			}
-			for _, err = range art.StreamBatches[item](test.files, 2, &test.opts) {
+			for _, err = range dataset.StreamBatches[item](test.files, 2, &test.opts) {
 				if err != nil {
 					break
 				}
@@ -362,15 +366,15 @@ func TestStream_BadPosition(t *testing.T) {
 		if err := os.WriteFile(file, wrap([]byte("{\"id\":1}\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := streamErr([]string{file}, &art.StreamOptions{From: &at})
+		_, err := streamErr([]string{file}, &dataset.StreamOptions{From: &at})
 		wantErr(t, err, art.ErrInvalid, file, "shorter than the position")
-		for _, bad := range []art.StreamPosition{{File: 2}, {Line: -1}, {Offset: -1}} {
+		for _, bad := range []dataset.StreamPosition{{File: 2}, {Line: -1}, {Offset: -1}} {
 			bad.Stream = at.Stream
-			_, err := streamErr([]string{file}, &art.StreamOptions{From: &bad})
+			_, err := streamErr([]string{file}, &dataset.StreamOptions{From: &bad})
 			wantErr(t, err, art.ErrInvalid, "no position that a stream gave")
 		}
-		far := art.StreamPosition{Stream: at.Stream, Dealt: math.MaxInt}
-		_, err = streamErr([]string{file}, &art.StreamOptions{From: &far})
+		far := dataset.StreamPosition{Stream: at.Stream, Dealt: math.MaxInt}
+		_, err = streamErr([]string{file}, &dataset.StreamOptions{From: &far})
 		wantErr(t, err, art.ErrInvalid, "shorter than the position")
 	}
 }
@@ -385,21 +389,21 @@ func FuzzStream(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		opts := art.StreamOptions{Shuffle: shuffle % 10, Epochs: 2, MaxLine: 1000}
+		opts := dataset.StreamOptions{Shuffle: shuffle % 10, Epochs: 2, MaxLine: 1000}
 		records := drainAny(t, path, &opts)
 		for _, r := range records {
 			opts.From = &r.Next
 			drainAny(t, path, &opts)
-			opts.From = &art.StreamPosition{Stream: r.Next.Stream, Dealt: dealt, File: file, Offset: offset, Buffer: buffer}
+			opts.From = &dataset.StreamPosition{Stream: r.Next.Stream, Dealt: dealt, File: file, Offset: offset, Buffer: buffer}
 		}
 		drainAny(t, path, &opts)
 	})
 }
 
 // drainAny reads a stream to its end or its error.
-func drainAny(t *testing.T, path string, opts *art.StreamOptions) []art.StreamRecord[any] {
-	var records []art.StreamRecord[any]
-	for r, err := range art.Stream[any]([]string{path}, opts) {
+func drainAny(t *testing.T, path string, opts *dataset.StreamOptions) []dataset.StreamRecord[any] {
+	var records []dataset.StreamRecord[any]
+	for r, err := range dataset.Stream[any]([]string{path}, opts) {
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "art: ") {
 				t.Errorf("error is %v", err)
@@ -409,4 +413,13 @@ func drainAny(t *testing.T, path string, opts *art.StreamOptions) []art.StreamRe
 		records = append(records, r)
 	}
 	return records
+}
+
+// numbers are those below n.
+func numbers(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

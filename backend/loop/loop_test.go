@@ -1,4 +1,4 @@
-package art_test
+package loop_test
 
 import (
 	"errors"
@@ -7,40 +7,41 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/arttest"
 )
 
 // TestForward_InvalidArguments: every problem of the arguments is named before the backend is called.
 func TestForward_InvalidArguments(t *testing.T) {
-	good := art.Datum{Input: []int32{1, 2}, Targets: []int32{2, art.NoTarget}}
-	policy := art.Datum{Input: good.Input, Targets: good.Targets, Logprobs: []float32{-1, 0}, Advantages: []float32{1, 0}}
+	good := loop.Datum{Input: []int32{1, 2}, Targets: []int32{2, loop.NoTarget}}
+	policy := loop.Datum{Input: good.Input, Targets: good.Targets, Logprobs: []float32{-1, 0}, Advantages: []float32{1, 0}}
 	m := art.NewModel("m", nil)
 	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		data   []art.Datum
+		data   []loop.Datum
 		loss   credit.Loss
-		config art.LossConfig
+		config loop.LossConfig
 		want   string // "" is no error
 	}{
-		{[]art.Datum{good}, credit.CrossEntropy, nil, ""},
-		{[]art.Datum{policy}, credit.PPO, art.LossConfig{"clip_high_threshold": 1.3}, ""},
+		{[]loop.Datum{good}, credit.CrossEntropy, nil, ""},
+		{[]loop.Datum{policy}, credit.PPO, loop.LossConfig{"clip_high_threshold": 1.3}, ""},
 		{nil, credit.CrossEntropy, nil, "no data"},
-		{[]art.Datum{{}}, credit.CrossEntropy, nil, "datum 0 has no input"},
-		{[]art.Datum{good, {Input: []int32{1}}}, credit.CrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
-		{[]art.Datum{good}, credit.CISPO, nil, "0 logprobs, want 2"},
-		{[]art.Datum{{Input: make([]int32, 4), K: 1 << 62}}, credit.CrossEntropy, nil, "4 ids and 0 targets"}, // 4·K is 0
-		{[]art.Datum{{Input: []int32{1}, K: math.MinInt}}, credit.CrossEntropy, nil, "has K"},
-		{[]art.Datum{policy}, credit.CrossEntropy, nil, "does not use"},
-		{[]art.Datum{good}, credit.GSPO, nil, "unknown loss"},
-		{[]art.Datum{policy}, credit.DRO, art.LossConfig{"clip": 1}, `no option "clip"`},
-		{[]art.Datum{policy}, credit.PPO, art.LossConfig{"clip_low_threshold": 2}, "above clip_high_threshold"},
-		{[]art.Datum{{Input: []int32{1}, Targets: []int32{-2}}}, credit.CrossEntropy, nil, "target -2"},
-		{[]art.Datum{{Input: []int32{1}, Targets: []int32{2, 3}, K: 2}}, credit.CrossEntropy, nil, ""},
+		{[]loop.Datum{{}}, credit.CrossEntropy, nil, "datum 0 has no input"},
+		{[]loop.Datum{good, {Input: []int32{1}}}, credit.CrossEntropy, nil, "datum 1 has 1 ids and 0 targets"},
+		{[]loop.Datum{good}, credit.CISPO, nil, "0 logprobs, want 2"},
+		{[]loop.Datum{{Input: make([]int32, 4), K: 1 << 62}}, credit.CrossEntropy, nil, "4 ids and 0 targets"}, // 4·K is 0
+		{[]loop.Datum{{Input: []int32{1}, K: math.MinInt}}, credit.CrossEntropy, nil, "has K"},
+		{[]loop.Datum{policy}, credit.CrossEntropy, nil, "does not use"},
+		{[]loop.Datum{good}, credit.GSPO, nil, "unknown loss"},
+		{[]loop.Datum{policy}, credit.DRO, loop.LossConfig{"clip": 1}, `no option "clip"`},
+		{[]loop.Datum{policy}, credit.PPO, loop.LossConfig{"clip_low_threshold": 2}, "above clip_high_threshold"},
+		{[]loop.Datum{{Input: []int32{1}, Targets: []int32{-2}}}, credit.CrossEntropy, nil, "target -2"},
+		{[]loop.Datum{{Input: []int32{1}, Targets: []int32{2, 3}, K: 2}}, credit.CrossEntropy, nil, ""},
 	} {
-		_, err := m.ForwardBackward(t.Context(), c.data, c.loss, c.config)
+		_, err := loop.ForwardBackward(t.Context(), m, c.data, c.loss, c.config)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%+v: %v", c, err)
@@ -48,12 +49,14 @@ func TestForward_InvalidArguments(t *testing.T) {
 			t.Errorf("%+v: error is %v, want one with %q", c, err, c.want)
 		}
 	}
-	result, err := m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
-		Advantages: []float32{-1}}}, credit.PPO, art.LossConfig{"clip_low_threshold": 0})
+	result, err := loop.Forward(t.Context(), m, []loop.Datum{{
+		Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
+		Advantages: []float32{-1}}}, credit.PPO, loop.LossConfig{"clip_low_threshold": 0})
 	if err != nil || math.Abs(result.Loss-math.E) > 1e-6 { // the fake's logprob is -1, and the upper bound of no use
 		t.Errorf("result %+v, error %v; want a loss of e", result, err)
 	}
-	result, err = m.Forward(t.Context(), []art.Datum{{Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
+	result, err = loop.Forward(t.Context(), m, []loop.Datum{{
+		Input: []int32{1}, Targets: []int32{8}, Logprobs: []float32{-2},
 		Advantages: []float32{1}}}, credit.PPO, nil)
 	if err != nil || math.Abs(result.Loss+1.2) > 1e-6 {
 		t.Errorf("result %+v, error %v; want the default of the upper bound, 1.2", result, err)
@@ -66,17 +69,18 @@ func TestForwardBackwardCustom_Weights(t *testing.T) {
 	if err := m.Register(t.Context(), &arttest.Backend{}); err != nil {
 		t.Fatal(err)
 	}
-	data := []art.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}, Weights: []float32{5, 5}}}
-	result, err := m.ForwardBackwardCustom(t.Context(), data, func(logprobs [][]float32) (float64, [][]float32, error) {
+	data := []loop.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}, Weights: []float32{5, 5}}}
+	derivative := func(logprobs [][]float32) (float64, [][]float32, error) {
 		if len(logprobs) != 1 || len(logprobs[0]) != 2 || logprobs[0][0] != -1.25 {
 			t.Errorf("logprobs are %v, want those of the fake", logprobs)
 		}
 		return 7, [][]float32{{0.5, -2}}, nil
-	})
+	}
+	result, err := loop.ForwardBackwardCustom(t.Context(), m, data, derivative)
 	if err != nil || result.Loss != 7 {
 		t.Fatalf("result %+v, error %v; want the loss 7", result, err)
 	}
-	step, err := m.OptimStep(t.Context(), art.DefaultAdamW())
+	step, err := loop.OptimStep(t.Context(), m, loop.DefaultAdamW())
 	if err != nil || step.GradNorm != 1.5 { // the fake's gradient is the sum of the derivatives
 		t.Errorf("step %+v, error %v; want a gradient of 1.5", step, err)
 	}

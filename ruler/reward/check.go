@@ -1,13 +1,16 @@
-package art
+package reward
 
 import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 )
 
-// RewardReport is what [CheckReward] finds.
-type RewardReport struct {
+// Report is what [Check] finds.
+type Report struct {
 	Groups, Trajectories int
 	// Errors are trajectories for which the function failed, and NotFinite those whose reward is NaN or infinite.
 	Errors, NotFinite int
@@ -24,12 +27,12 @@ type RewardReport struct {
 	Err error
 }
 
-// CheckReward tries a reward function on groups, such as stored ones, before money is spent on training: it tells the
+// Check tries a reward function on groups, such as stored ones, before money is spent on training: it tells the
 // spread, bounds, ties, the share of groups without variance, and whether the function gives the same twice. The groups
 // are left as they are.
-func CheckReward(groups []*TrajectoryGroup, reward func(t *Trajectory) (float64, error)) *RewardReport {
-	r := &RewardReport{Low: math.Inf(1), High: math.Inf(-1)}
-	var all, spread, ties, flat mean
+func Check(groups []*art.TrajectoryGroup, reward func(t *art.Trajectory) (float64, error)) *Report {
+	r := &Report{Low: math.Inf(1), High: math.Inf(-1)}
+	var numbers, ranked, flat, sum, spread, ties float64
 	for _, g := range groups {
 		values := r.rewards(g, reward)
 		if len(values) == 0 {
@@ -38,27 +41,30 @@ func CheckReward(groups []*TrajectoryGroup, reward func(t *Trajectory) (float64,
 		r.Groups++
 		for _, x := range values {
 			r.Low, r.High = min(r.Low, x), max(r.High, x)
-			all.add(x)
+			sum += x
+			numbers++
 		}
-		spread.add(populationStd(values))
+		spread += credit.BatchStd(values)
 		equal, pairs := tiedPairs(values)
 		if pairs > 0 {
-			ties.add(float64(equal) / float64(pairs))
+			ties += float64(equal) / float64(pairs)
+			ranked++
 		}
-		flat.add(0)
 		if equal == pairs {
-			flat.sum++
+			flat++
 		}
 	}
 	if r.Groups == 0 {
 		r.Low, r.High = 0, 0
+		return r
 	}
-	r.Mean, r.Spread, r.Ties, r.ZeroVariance = all.value(), spread.value(), ties.value(), flat.value()
+	r.Mean, r.Spread, r.ZeroVariance = sum/numbers, spread/float64(r.Groups), flat/float64(r.Groups)
+	r.Ties = ties / max(ranked, 1)
 	return r
 }
 
 // rewards computes those of a group that are numbers, each twice.
-func (r *RewardReport) rewards(g *TrajectoryGroup, reward func(t *Trajectory) (float64, error)) []float64 {
+func (r *Report) rewards(g *art.TrajectoryGroup, reward func(t *art.Trajectory) (float64, error)) []float64 {
 	if g == nil {
 		return nil
 	}
@@ -76,7 +82,7 @@ func (r *RewardReport) rewards(g *TrajectoryGroup, reward func(t *Trajectory) (f
 				r.Err = err
 			}
 			continue
-		case !finite(x):
+		case math.IsNaN(x) || math.IsInf(x, 0):
 			r.NotFinite++
 			continue
 		}
@@ -102,7 +108,7 @@ func tiedPairs(values []float64) (equal, pairs int) {
 }
 
 // String writes the report for people, with what is worrying about it.
-func (r *RewardReport) String() string {
+func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "groups: %d, trajectories: %d, rewards from %.4g to %.4g, mean %.4g, spread in a group %.4g\n",
 		r.Groups,

@@ -1,0 +1,425 @@
+// Package dataset reads training data: streams of JSONL that are shuffled, dealt out in batches, and resumed.
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/problems"
+)
+
+// StreamOptions say how JSONL files are read. The zero value and a nil *StreamOptions are the defaults: once, in order.
+type StreamOptions struct {
+	// Shuffle is how many lines are held in memory to be shuffled, fewer when they take more than 256 MiB: the buffer is
+	// filled, dealt out in random order, and filled again. The files come in random order too. Each epoch has another
+	// order, in which the buffer begins at other lines. Default 0, and 1: in order.
+	Shuffle int
+	// Seed of the order.
+	Seed uint64
+	// Epochs is how often all files are read. Default 1; negative is forever.
+	Epochs int
+	// MaxLine is the number of bytes that a line may have, its newline included. A longer one is an [art.ErrInvalid]; no
+	// more than this much of it is read. Default 16 MiB.
+	MaxLine int
+	// From is the position to start at: that of a [StreamRecord] or a [StreamBatch] of a stream with the same files,
+	// Shuffle and Seed. What follows is exactly what followed it there. nil is the beginning.
+	From *StreamPosition
+	// Skip is how many records, of [StreamBatches] batches, are skipped after From. They are read and not decoded.
+	Skip int
+}
+
+// StreamPosition is a place between two records of a stream. It is stored as JSON, for example with
+// [art.Model.SaveState].
+type StreamPosition struct {
+	// Stream tells streams apart: it depends on the number of files, Shuffle and Seed.
+	Stream string `json:"stream"`
+	Epoch  int    `json:"epoch"`
+	// Step and EpochStep count the batches of [StreamBatches] before this position, in all and in the epoch.
+	Step      int `json:"step,omitempty"`
+	EpochStep int `json:"epoch_step,omitempty"`
+	// File, Line and Offset are where the buffer was filled from: the index of the file in the order of the epoch, and the
+	// lines and uncompressed bytes of it that come before.
+	File   int   `json:"file"`
+	Line   int   `json:"line"`
+	Offset int64 `json:"offset"`
+	// Buffer counts the buffers of the epoch before this one, and Dealt the records of this one that have been dealt out.
+	Buffer int `json:"buffer"`
+	Dealt  int `json:"dealt"`
+}
+
+// StreamRecord is one line of a stream.
+type StreamRecord[T any] struct {
+	Value T
+	File  string
+	Line  int // from 1
+	Epoch int
+	// Next is the position behind this record.
+	Next StreamPosition
+}
+
+// Stream reads JSONL files, each line as a T: [art.Example], or the type of a scenario. Files may be compressed by
+// gzip. Blank lines are skipped. What is held in memory is one line, or the buffer of [StreamOptions].Shuffle.
+//
+//	for record, err := range Stream[art.Example]([]string{"train.jsonl.gz"}, &StreamOptions{Shuffle: 10_000}) {
+//
+// An error ends the stream: an [art.ErrInvalid] that names file and line for one that is not JSON, not a T, too long,
+// not UTF-8, or cut off by the end of the file; [art.ErrInvalid] for options and files that cannot be used;
+// [art.ErrStorage] when reading fails. A value that is a bare number and was cut off after a digit goes unnoticed. opts
+// may be nil.
+func Stream[T any](files []string, opts *StreamOptions) iter.Seq2[StreamRecord[T], error] {
+	return func(yield func(StreamRecord[T], error) bool) {
+		s, err := newStream(files, opts)
+		if err == nil {
+			defer s.close()
+			err = s.skip(s.opts.Skip)
+		}
+		for err == nil {
+			var line dealtLine
+			if line, err = s.next(); err != nil {
+				break
+			}
+			var r StreamRecord[T]
+			if r, err = recordOf[T](line); err == nil && !yield(r, nil) {
+				return
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(StreamRecord[T]{}, err)
+		}
+	}
+}
+
+// recordOf decodes a line.
+func recordOf[T any](line dealtLine) (StreamRecord[T], error) {
+	r := StreamRecord[T]{File: line.file, Line: line.line, Epoch: line.epoch, Next: line.after}
+	err := line.decode(&r.Value)
+	return r, err
+}
+
+// StreamBatch is the records of one training step.
+type StreamBatch[S any] struct {
+	art.Batch[S]
+	// Next is the position behind the batch.
+	Next StreamPosition
+}
+
+// StreamBatches deals a [Stream] out in batches of size records, in the manner of [art.Batches]: the last one of an
+// epoch may be smaller. A run that is resumed gives the Next of its last batch as [StreamOptions].From, or skips as
+// many batches as it has trained on:
+//
+//	for batch, err := range StreamBatches[art.Scenario](files, 8, &StreamOptions{Epochs: 3, Skip: model.Step()}) {
+//
+// A size less than 1 is 1. opts may be nil. Errors are those of [Stream]; a batch that has one is not yielded.
+func StreamBatches[S any](files []string, size int, opts *StreamOptions) iter.Seq2[StreamBatch[S], error] {
+	return func(yield func(StreamBatch[S], error) bool) {
+		s, err := newStream(files, opts)
+		if err != nil {
+			yield(StreamBatch[S]{}, err)
+			return
+		}
+		defer s.close()
+		b := batcher{stream: s, size: max(size, 1)}
+		for skip := s.opts.Skip; ; skip-- {
+			lines, err := b.next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err == nil && skip > 0 {
+				continue
+			}
+			batch, err := batchOf[S](lines, err)
+			if !yield(batch, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// batchOf decodes the lines of a batch, unless there is an error already.
+func batchOf[S any](lines []dealtLine, err error) (StreamBatch[S], error) {
+	var b StreamBatch[S]
+	if err != nil {
+		return b, err
+	}
+	for _, line := range lines {
+		r, err := recordOf[S](line)
+		if err != nil {
+			return StreamBatch[S]{}, err
+		}
+		b.Items = append(b.Items, r.Value)
+	}
+	b.Next = lines[len(lines)-1].after
+	b.Step, b.EpochStep, b.Epoch = b.Next.Step-1, b.Next.EpochStep-1, b.Next.Epoch
+	return b, nil
+}
+
+// batcher cuts a stream into batches.
+type batcher struct {
+	stream *lineStream
+	size   int
+	ahead  *dealtLine // belongs to the next batch
+}
+
+// next returns the lines of the next batch, [io.EOF] after the last.
+func (b *batcher) next() ([]dealtLine, error) {
+	var lines []dealtLine
+	for len(lines) < b.size {
+		line, err := b.line()
+		if errors.Is(err, io.EOF) && len(lines) > 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) > 0 && line.epoch != lines[0].epoch {
+			b.ahead = &line
+			break
+		}
+		lines = append(lines, line)
+	}
+	b.count(&lines[len(lines)-1].after)
+	return lines, nil
+}
+
+// line returns the line that was read ahead, or the next one of the stream.
+func (b *batcher) line() (dealtLine, error) {
+	if b.ahead == nil {
+		return b.stream.next()
+	}
+	line := *b.ahead
+	b.ahead = nil
+	return line, nil
+}
+
+// count counts the batch that ends at a position.
+func (b *batcher) count(end *StreamPosition) {
+	s := b.stream
+	if end.Epoch != s.batchEpoch {
+		s.batchEpoch, s.epochStep = end.Epoch, 0
+	}
+	s.step++
+	s.epochStep++
+	end.Step, end.EpochStep = s.step, s.epochStep
+}
+
+// withDefaults returns a copy with defaults filled in.
+func (o *StreamOptions) withDefaults() StreamOptions {
+	var d StreamOptions
+	if o != nil {
+		d = *o
+	}
+	d.Shuffle = max(d.Shuffle, 1)
+	if d.Epochs == 0 {
+		d.Epochs = 1
+	}
+	if d.MaxLine == 0 {
+		d.MaxLine = 16 << 20
+	}
+	return d
+}
+
+// validate lists every problem.
+func (o *StreamOptions) validate(files []string) error {
+	var p problems.List
+	p.Check(len(files) > 0, "no files")
+	p.Check(o.MaxLine > 0, "MaxLine is %d, want > 0", o.MaxLine)
+	p.Check(o.Skip >= 0, "Skip is %d, want >= 0", o.Skip)
+	if o.From != nil {
+		o.From.validate(&p, o.id(len(files)), len(files))
+	}
+	return p.Err("stream", "correct the files and the StreamOptions")
+}
+
+// validate adds what is wrong with a position of the stream of that id.
+func (at *StreamPosition) validate(p *problems.List, id string, files int) {
+	p.Check(at.Stream == id, "From is a position of a stream with other files, Shuffle or Seed")
+	lowest := min(at.Epoch, at.Step, at.EpochStep, at.File, at.Line, at.Buffer, at.Dealt)
+	p.Check(lowest >= 0 && at.Offset >= 0 && at.File <= files, "From is no position that a stream gave: %+v", *at)
+}
+
+// id is the same for options under which positions mean the same.
+func (o *StreamOptions) id(files int) string {
+	return fmt.Sprintf("%016x", mix(seedShuffle, o.Seed, uint64(o.Shuffle), uint64(files), 0))
+}
+
+// maxBuffered is how many bytes the shuffle buffer takes in before it is dealt out, whatever the number of lines.
+const maxBuffered = 256 << 20
+
+// dealtLine is a line in the order of the stream.
+type dealtLine struct {
+	jsonlLine
+	epoch int
+	after StreamPosition
+}
+
+// lineStream reads the lines of files and deals them out, buffer by buffer.
+type lineStream struct {
+	files []string
+	opts  StreamOptions
+	at    StreamPosition // where the buffer began, but for Dealt: what has been dealt out
+	order []int          // of the files, in this epoch
+	file  *jsonlFile     // that is being read; nil between files
+
+	buffer  []jsonlLine    // in the order in which it is dealt out
+	refill  StreamPosition // where the next buffer begins
+	fresh   bool           // the epoch was begun at its beginning, and has had no line yet
+	limit   int64          // bytes that fill the buffer
+	started bool
+
+	step, epochStep, batchEpoch int // of batches
+}
+
+// newStream checks the options. Nothing is opened yet.
+func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
+	o := opts.withDefaults()
+	if err := o.validate(files); err != nil {
+		return nil, err
+	}
+	s := &lineStream{files: files, opts: o, limit: maxBuffered, fresh: o.From == nil}
+	s.at.Stream = o.id(len(files))
+	if o.From != nil {
+		s.at = *o.From
+		s.step, s.epochStep, s.batchEpoch = s.at.Step, s.at.EpochStep, s.at.Epoch
+	}
+	s.order = s.fileOrder(s.at.Epoch)
+	return s, nil
+}
+
+// fileOrder returns the order of the files in an epoch.
+func (s *lineStream) fileOrder(epoch int) []int {
+	order := make([]int, len(s.files))
+	for i := range order {
+		order[i] = i
+	}
+	if s.opts.Shuffle != 1 {
+		swap := func(i, j int) { order[i], order[j] = order[j], order[i] }
+		newRand(mix(seedShuffle, s.opts.Seed, uint64(epoch))).Shuffle(len(order), swap)
+	}
+	return order
+}
+
+// skip skips n lines.
+func (s *lineStream) skip(n int) error {
+	for range n {
+		if _, err := s.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next deals out a line, [io.EOF] after the last one.
+func (s *lineStream) next() (dealtLine, error) {
+	for s.at.Dealt >= len(s.buffer) {
+		if err := s.advance(); err != nil {
+			return dealtLine{}, err
+		}
+	}
+	line := dealtLine{jsonlLine: s.buffer[s.at.Dealt], epoch: s.at.Epoch}
+	s.buffer[s.at.Dealt].data = nil
+	s.at.Dealt++
+	line.after = s.at
+	if s.at.Dealt == len(s.buffer) {
+		line.after = s.refill
+	}
+	return line, nil
+}
+
+// advance fills the buffer: at first from where the stream starts, later from where the last one ended.
+func (s *lineStream) advance() error {
+	if s.opts.Epochs >= 0 && s.at.Epoch >= s.opts.Epochs {
+		return io.EOF
+	}
+	if s.started {
+		s.at = s.refill
+	}
+	s.started = true
+	if err := s.fill(); err != nil {
+		return err
+	}
+	if s.at.Dealt > len(s.buffer) {
+		return jsonlError(s.files[0], errShorter)
+	}
+	if len(s.buffer) > 0 {
+		s.fresh = false
+		return nil
+	}
+	if s.fresh { // no file has a line: there would be epochs of nothing for ever
+		return io.EOF
+	}
+	s.beginEpoch(s.at.Epoch + 1)
+	return nil
+}
+
+// beginEpoch goes to the beginning of an epoch.
+func (s *lineStream) beginEpoch(epoch int) {
+	s.close()
+	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
+	s.at.Epoch, s.fresh, s.order = epoch, true, s.fileOrder(epoch)
+}
+
+// fill reads the lines of the buffer that begins at s.at, and shuffles them.
+func (s *lineStream) fill() error {
+	s.buffer = s.buffer[:0]
+	want, size := s.bufferSize(), int64(0)
+	end := s.at
+	for len(s.buffer) < want && size < s.limit {
+		line, err := s.read(&end)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s.buffer = append(s.buffer, line)
+		size += int64(len(line.data))
+	}
+	end.Buffer, end.Dealt = s.at.Buffer+1, 0
+	s.refill = end
+	if s.opts.Shuffle > 1 {
+		r := newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), uint64(s.at.Buffer), 1))
+		r.Shuffle(len(s.buffer), func(i, j int) { s.buffer[i], s.buffer[j] = s.buffer[j], s.buffer[i] })
+	}
+	return nil
+}
+
+// bufferSize is how many lines the buffer at s.at takes. The first one of an epoch takes a random number, so that each
+// epoch shuffles other lines together.
+func (s *lineStream) bufferSize() int {
+	if s.at.Buffer > 0 {
+		return s.opts.Shuffle
+	}
+	return 1 + newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), 2, 2)).IntN(s.opts.Shuffle)
+}
+
+// read reads the line at a position, and moves the position behind it. [io.EOF] is the end of the epoch.
+func (s *lineStream) read(at *StreamPosition) (jsonlLine, error) {
+	for at.File < len(s.files) {
+		if s.file == nil {
+			file, err := openJSONL(s.files[s.order[at.File]], s.opts.MaxLine, at.Line, at.Offset)
+			if err != nil {
+				return jsonlLine{}, err
+			}
+			s.file = file
+		}
+		line, err := s.file.next()
+		if !errors.Is(err, io.EOF) {
+			at.Line, at.Offset = s.file.line, s.file.offset
+			return line, err
+		}
+		s.close()
+		at.File, at.Line, at.Offset = at.File+1, 0, 0
+	}
+	return jsonlLine{}, io.EOF
+}
+
+// close closes the file that is being read.
+func (s *lineStream) close() {
+	if s.file != nil {
+		s.file.close()
+		s.file = nil
+	}
+}
