@@ -407,7 +407,7 @@ func ExamplePipeline() {
 		return t, err
 	}
 	result, err := art.Pipeline(ctx, model, []string{"2+2", "1+3", "7-3", "8/2"}, rollout, &art.PipelineOptions{
-		Epochs: 3, Groups: 2, MaxStaleness: new(1), Stale: art.StaleRepeat,
+		Epochs: 3, Groups: 2, MaxStaleness: new(1), RepeatStale: true,
 		Gather: &art.GatherOptions{GroupSize: 8, Extra: 1},
 	})
 	check(err)

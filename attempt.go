@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,22 +13,22 @@ const maxBackoff = 30 * time.Second
 var errNoTrajectory = errors.New("rollout returned neither a trajectory nor an error")
 
 // attempt runs one rollout with its retries. ok is false when ctx ended before it had a result.
-func (g *gathering) attempt(ctx context.Context, rollout *RolloutStart) (c cell, ok bool) {
+func (g *gathering) attempt(ctx context.Context, rollout *RolloutStart) (r rolloutResult, ok bool) {
 	scenario, attempt := rollout.Scenario, rollout.Attempt
 	for try := 0; ; try++ {
 		at := &position{seed: g.seed, group: scenario, attempt: attempt, try: try, rollout: rollout}
 		t, err := g.try(ctx, at)
 		if err == nil {
-			return cell{trajectory: t}, true
+			return rolloutResult{trajectory: t}, true
 		}
 		if ctx.Err() != nil {
-			return cell{}, false
+			return rolloutResult{}, false
 		}
 		if try == g.opts.Retries || permanent(err) {
-			return failedCell(scenario, attempt, try+1, err), true
+			return failedRollout(scenario, attempt, try+1, err), true
 		}
 		if !sleep(ctx, g.pause(at)) {
-			return cell{}, false
+			return rolloutResult{}, false
 		}
 	}
 }
@@ -114,14 +112,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// failedCell describes a rollout that failed after the given number of tries.
-func failedCell(scenario, attempt, tries int, err error) cell {
+// failedRollout describes a rollout that failed after the given number of tries.
+func failedRollout(scenario, attempt, tries int, err error) rolloutResult {
 	f := &Failure{Scenario: scenario, Attempt: attempt, Tries: tries, Type: errorType(err), Message: err.Error()}
 	var p *panicError
 	if errors.As(err, &p) {
 		f.Type, f.Stack = "panic", p.stack()
 	}
-	return cell{failure: f, err: err}
+	return rolloutResult{failure: f, err: err}
 }
 
 // errorType names the Go type of err below what fmt.Errorf wrapped around it.
@@ -133,97 +131,5 @@ func errorType(err error) string {
 			return name
 		}
 		err = inner
-	}
-}
-
-// slots bound the rollouts that run at once in several gathers, and measure how many do.
-type slots struct {
-	taken chan struct{} // full when no slot is free
-	freed chan struct{} // has an element when a share may begin, see share.begin
-
-	mu      sync.Mutex
-	running int
-	changed time.Time
-	busy    time.Duration // sum over the rollouts of how long they ran, since it was last taken
-}
-
-func newSlots(n int) *slots {
-	return &slots{taken: make(chan struct{}, n), freed: make(chan struct{}, 1), changed: time.Now()}
-}
-
-// free reports whether a slot is free.
-func (s *slots) free() bool { return len(s.taken) < cap(s.taken) }
-
-// count adds to the rollouts that run.
-func (s *slots) count(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.measure()
-	s.running += n
-}
-
-// measure brings busy up to now. s.mu is held.
-func (s *slots) measure() {
-	now := time.Now()
-	s.busy += time.Duration(s.running) * now.Sub(s.changed)
-	s.changed = now
-}
-
-// take returns how long rollouts ran since the last call, all together.
-func (s *slots) take() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.measure()
-	busy := s.busy
-	s.busy = 0
-	return busy
-}
-
-// notify says that a share may begin.
-func (s *slots) notify() {
-	select {
-	case s.freed <- struct{}{}:
-	default: // it is said already
-	}
-}
-
-// share is the use of slots by one gather. A nil *share has no bound.
-type share struct {
-	slots   *slots
-	waiting atomic.Int64 // rollouts that have not got a slot yet
-}
-
-// newShare returns the share of a gather of so many rollouts.
-func newShare(s *slots, rollouts int) *share {
-	h := &share{slots: s}
-	h.waiting.Store(int64(rollouts))
-	return h
-}
-
-// acquire waits for a slot. It returns false when ctx ends first.
-func (h *share) acquire(ctx context.Context) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	if h == nil {
-		return true
-	}
-	select {
-	case h.slots.taken <- struct{}{}:
-		h.slots.count(1)
-		if h.waiting.Add(-1) == 0 {
-			h.slots.notify()
-		}
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (h *share) release() {
-	if h != nil {
-		h.slots.count(-1)
-		<-h.slots.taken
-		h.slots.notify()
 	}
 }

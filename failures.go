@@ -2,8 +2,16 @@ package art
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
+
+// allowedFailures returns how many of so many rollouts may fail.
+func (o *GatherOptions) allowedFailures(rollouts int) int {
+	// Without the small addition, 0.29 of 100 would be 28.
+	fraction := math.Floor(o.MaxFailureFraction*float64(rollouts) + 1e-9)
+	return max(o.MaxFailures, int(fraction))
+}
 
 // failures are the rollouts that failed, by reason.
 type failures struct {
@@ -20,29 +28,29 @@ type reason struct {
 }
 
 // add counts a rollout, unless it did not fail.
-func (f *failures) add(c cell) {
+func (f *failures) add(r rolloutResult) {
 	const quoted = 3
-	if c.failure == nil {
+	if r.failure == nil {
 		return
 	}
 	f.n++
-	first := fmt.Sprintf("scenario %d, attempt %d", c.failure.Scenario, c.failure.Attempt)
-	if c.afterHook {
+	first := fmt.Sprintf("scenario %d, attempt %d", r.failure.Scenario, r.failure.Attempt)
+	if r.afterHook {
 		f.afterHook++
-		first = fmt.Sprintf("scenario %d", c.failure.Scenario)
+		first = fmt.Sprintf("scenario %d", r.failure.Scenario)
 	}
 	for i := range f.reasons {
-		r := &f.reasons[i]
-		if r.err.Error() != c.err.Error() {
+		known := &f.reasons[i]
+		if known.err.Error() != r.err.Error() {
 			continue
 		}
-		if !c.afterHook || r.last != c.failure.Scenario { // all trajectories of a group fail at once
-			r.last, r.more = c.failure.Scenario, r.more+1
+		if !r.afterHook || known.last != r.failure.Scenario { // all trajectories of a group fail at once
+			known.last, known.more = r.failure.Scenario, known.more+1
 		}
 		return
 	}
 	if len(f.reasons) < quoted {
-		f.reasons = append(f.reasons, reason{err: c.err, first: first, last: c.failure.Scenario})
+		f.reasons = append(f.reasons, reason{err: r.err, first: first, last: r.failure.Scenario})
 	}
 }
 

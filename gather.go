@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,7 +67,7 @@ func GatherGroups[S any](
 	if err := o.validate(rollout != nil); err != nil {
 		return nil, err
 	}
-	g := newGathering(o, len(scenarios), func(ctx context.Context, i int) (*Trajectory, error) {
+	g := newGathering(o, 0, len(scenarios), func(ctx context.Context, i int) (*Trajectory, error) {
 		return rollout(ctx, scenarios[i])
 	})
 	return g.run(ctx)
@@ -148,61 +147,60 @@ func (o *GatherOptions) check(p *problems) {
 
 // gathering is the state of one gather.
 type gathering struct {
-	opts    GatherOptions
-	rollout func(ctx context.Context, scenario int) (*Trajectory, error)
-	first   int    // number of the first scenario: 0, but in a pipeline
-	share   *share // of slots for rollouts of several gathers; nil when it is the only one
-	each    int    // rollouts of a scenario
-	seed    uint64
-	id      uint64       // of its events
-	next    atomic.Int64 // index of the next rollout to start
+	opts     GatherOptions
+	rollout  func(ctx context.Context, scenario int) (*Trajectory, error)
+	queue    *rolloutQueue // for a limit that several gathers share; nil when this is the only one
+	attempts int           // of each scenario
+	seed     uint64
+	id       uint64             // of its events
+	next     atomic.Int64       // rollout to start: index of the scenario x attempts + attempt
+	stop     context.CancelFunc // ends the rollouts
 
-	mu       sync.Mutex
-	cells    []cell               // of each rollout: scenario x each + attempt
-	open     []int                // of each scenario: rollouts that have not ended
-	kept     []int                // of each scenario: its trajectories
-	cut      []context.CancelFunc // of each scenario: ends its rollouts
-	contexts []context.Context    // of each scenario
-	results  [][]*TrajectoryGroup // of each scenario
-	complete []bool               // of each scenario: results is final
-	failed   int                  // number of failures
-	rewards  mean                 // of trajectories
-	tokens   int                  // sampled in trajectories
-	done     int                  // number of rollouts that have ended
-	broken   error                // the panic of an event function, which ends the gather
-	stop     context.CancelFunc   // ends the rollouts
+	mu        sync.Mutex
+	scenarios []scenarioState
+	progress  GatherProgress
+	rewards   mean  // of trajectories
+	eventErr  error // the panic of an event function, which ends the gather
 
 	// notifying has capacity 1 and is full while an event function runs. It is not a mutex because testing/synctest treats
 	// only a channel as durably blocking.
 	notifying chan struct{}
 }
 
-// numGathers counts the gathers of this process.
-var numGathers atomic.Uint64
+// scenarioState is the state of one scenario: its rollouts, and the groups that they become.
+type scenarioState struct {
+	number   int // in events and failures
+	ctx      context.Context
+	cancel   context.CancelFunc // ends the rollouts
+	results  []rolloutResult    // by attempt
+	left     int                // rollouts that have not ended
+	kept     int                // trajectories
+	complete bool               // groups is final
+	groups   []*TrajectoryGroup // to return
+}
 
-// cell is how one rollout ended: with a trajectory or with a failure and its error.
-type cell struct {
+// rolloutResult is how one rollout ended: with a trajectory or with a failure and its error. Neither is set before.
+type rolloutResult struct {
 	trajectory *Trajectory
 	failure    *Failure
 	err        error
 	afterHook  bool // it failed because of After
 }
 
-func newGathering(o GatherOptions, scenarios int, rollout func(context.Context, int) (*Trajectory, error)) *gathering {
-	each := o.GroupSize + o.Extra
+// numGathers counts the gathers of this process.
+var numGathers atomic.Uint64
+
+// newGathering returns the gather of so many scenarios, which are numbered from first.
+func newGathering(
+	o GatherOptions, first, scenarios int, rollout func(context.Context, int) (*Trajectory, error),
+) *gathering {
+	attempts := o.GroupSize + o.Extra
 	g := &gathering{
-		opts: o, rollout: rollout, each: each,
-		cells:     make([]cell, scenarios*each),
-		open:      make([]int, scenarios),
-		kept:      make([]int, scenarios),
-		cut:       make([]context.CancelFunc, scenarios),
-		contexts:  make([]context.Context, scenarios),
-		results:   make([][]*TrajectoryGroup, scenarios),
-		complete:  make([]bool, scenarios),
-		notifying: make(chan struct{}, 1),
+		opts: o, rollout: rollout, attempts: attempts, scenarios: make([]scenarioState, scenarios),
+		progress: GatherProgress{Total: scenarios * attempts}, notifying: make(chan struct{}, 1),
 	}
-	for i := range g.open {
-		g.open[i] = each
+	for i := range g.scenarios {
+		g.scenarios[i] = scenarioState{number: first + i, results: make([]rolloutResult, attempts), left: attempts}
 	}
 	return g
 }
@@ -213,21 +211,23 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	g.stop = stop
-	for i := range g.contexts {
-		g.contexts[i], g.cut[i] = context.WithCancel(inner)
+	for i := range g.scenarios {
+		g.scenarios[i].ctx, g.scenarios[i].cancel = context.WithCancel(inner)
 	}
 	start := time.Now()
 	notify(g, g.opts.Events.GatherStart, func() GatherStart {
-		return GatherStart{start, len(g.open), g.each, g.opts.Seed, g.id}
+		return GatherStart{start, len(g.scenarios), g.attempts, g.opts.Seed, g.id}
 	})
 	var workers sync.WaitGroup
-	for range min(g.opts.Concurrency, len(g.cells)) {
+	for range min(g.opts.Concurrency, len(g.scenarios)*g.attempts) {
 		workers.Go(func() { g.work(inner) })
 	}
 	workers.Wait()
 	groups, err := g.outcome(ctx)
-	notify(g, g.opts.Events.GatherEnd, func() GatherEnd { return GatherEnd{g.id, time.Since(start), g.progress(), err} })
-	if err == nil && g.broken != nil { // by the last event
+	notify(g, g.opts.Events.GatherEnd, func() GatherEnd {
+		return GatherEnd{g.id, time.Since(start), g.currentProgress(), err}
+	})
+	if err == nil && g.eventErr != nil { // of the last event
 		return g.outcome(ctx)
 	}
 	return groups, err
@@ -237,90 +237,91 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 func (g *gathering) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		i := int(g.next.Add(1)) - 1
-		if i >= len(g.cells) {
+		if i >= len(g.scenarios)*g.attempts {
 			return
 		}
-		if !g.share.acquire(g.contexts[i/g.each]) {
+		s := &g.scenarios[i/g.attempts]
+		if !g.queue.acquire(s.ctx) {
 			continue // cut, or cancelled
 		}
-		g.roll(ctx, i)
-		g.share.release()
+		g.runRollout(ctx, s, i%g.attempts)
+		g.queue.release()
 	}
 }
 
-// roll runs a rollout, and finishes the group that it completes.
-func (g *gathering) roll(ctx context.Context, i int) {
-	scenario := i / g.each
-	began := RolloutStart{time.Now(), g.first + scenario, i % g.each, g.id}
-	notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return began })
-	c, ok := g.attempt(g.contexts[scenario], &began)
+// runRollout runs a rollout, and finishes the group that it completes.
+func (g *gathering) runRollout(ctx context.Context, s *scenarioState, attempt int) {
+	start := RolloutStart{time.Now(), s.number, attempt, g.id}
+	notify(g, g.opts.Events.RolloutStart, func() RolloutStart { return start })
+	r, ok := g.attempt(s.ctx, &start)
 	if !ok {
 		return // cut or cancelled: the rollout has no result
 	}
-	group, late := g.put(i, c)
+	group, late := g.store(s, attempt, r)
 	if late {
 		return
 	}
 	notify(g, g.opts.Events.RolloutEnd, func() RolloutEnd {
-		return RolloutEnd{began, time.Since(began.Time), c.trajectory, c.failure, g.progress()}
+		return RolloutEnd{start, time.Since(start.Time), r.trajectory, r.failure, g.currentProgress()}
 	})
 	if group != nil {
-		g.finish(ctx, scenario, group)
+		g.finish(ctx, s, group)
 	}
 }
 
-// put stores how a rollout ended. It returns the group when that was the last one of it. A rollout that ends when its
+// store stores how a rollout ended. It returns the group when that was the last one of it. A rollout that ends when its
 // group is complete is late, and is not stored.
-func (g *gathering) put(i int, c cell) (group *TrajectoryGroup, late bool) {
+func (g *gathering) store(s *scenarioState, attempt int, r rolloutResult) (group *TrajectoryGroup, late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	scenario := i / g.each
-	if g.kept[scenario] == g.opts.GroupSize {
+	if s.kept == g.opts.GroupSize {
 		return nil, true
 	}
-	g.cells[i] = c
-	g.done++
-	if c.failure != nil {
-		g.fail()
+	s.results[attempt] = r
+	s.left--
+	g.progress.Done++
+	if r.failure != nil {
+		g.countFailure()
 	} else {
-		g.kept[scenario]++
-		g.rewards.add(c.trajectory.Reward)
-		for _, s := range c.trajectory.Samples() {
-			g.tokens += len(s.IDs)
-		}
+		s.kept++
+		g.rewards.add(r.trajectory.Reward)
+		g.progress.Tokens += sampledTokens(r.trajectory)
 	}
-	if g.open[scenario]--; g.open[scenario] > 0 && g.kept[scenario] < g.opts.GroupSize {
+	if s.left > 0 && s.kept < g.opts.GroupSize {
 		return nil, false
 	}
-	g.cut[scenario]()
-	g.done += g.open[scenario] // those that are cut
-	return g.group(scenario), false
+	s.cancel()
+	g.progress.Done += s.left // those that are cut
+	return s.group(g.opts.Extra > 0), false
 }
 
-// group collects the rollouts of a scenario.
-func (g *gathering) group(scenario int) *TrajectoryGroup {
+// countFailure counts a failure and ends the gather when there are too many. g.mu is held.
+func (g *gathering) countFailure() {
+	g.progress.Failed++
+	if g.progress.Failed > g.opts.allowedFailures(g.progress.Total) {
+		g.stop()
+	}
+}
+
+// group collects the rollouts of a scenario, with the number of those that were cut if some can be.
+func (s *scenarioState) group(cuts bool) *TrajectoryGroup {
 	group := newGroup()
-	for _, c := range g.cellsOf(scenario) {
+	for _, r := range s.results {
 		switch {
-		case c.failure != nil:
-			group.Failures = append(group.Failures, *c.failure)
-		case c.trajectory != nil:
-			group.Trajectories = append(group.Trajectories, c.trajectory)
+		case r.failure != nil:
+			group.Failures = append(group.Failures, *r.failure)
+		case r.trajectory != nil:
+			group.Trajectories = append(group.Trajectories, r.trajectory)
 		}
 	}
-	if g.opts.Extra > 0 {
-		group.Metrics["rollouts_cut"] = float64(g.open[scenario])
+	if cuts {
+		group.Metrics["rollouts_cut"] = float64(s.left)
 	}
 	return group
 }
 
-// cellsOf returns the cells of a scenario.
-func (g *gathering) cellsOf(scenario int) []cell {
-	return g.cells[scenario*g.each : (scenario+1)*g.each]
-}
-
 // finish hands a complete group to After, if there is one, and stores what is to be returned for it.
-func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryGroup) {
+func (g *gathering) finish(ctx context.Context, s *scenarioState, group *TrajectoryGroup) {
 	groups := []*TrajectoryGroup{group}
 	if g.opts.After != nil {
 		start := time.Now()
@@ -330,58 +331,35 @@ func (g *gathering) finish(ctx context.Context, scenario int, group *TrajectoryG
 			return // cancelled: the group is not complete
 		}
 		if o.err != nil {
-			o.value = []*TrajectoryGroup{g.failGroup(scenario, o.err)}
+			o.value = []*TrajectoryGroup{g.failGroup(s, o.err)}
 		}
 		groups = slices.DeleteFunc(o.value, func(g *TrajectoryGroup) bool { return g == nil })
-		setJudgeTime(groups, took)
+		if len(groups) > 0 {
+			if groups[0].Metrics == nil {
+				groups[0].Metrics = map[string]float64{}
+			}
+			groups[0].Metrics[JudgeSeconds] = took.Seconds()
+		}
 	}
 	g.mu.Lock()
-	g.results[scenario] = groups
-	g.complete[scenario] = true
+	s.groups, s.complete = groups, true
 	g.mu.Unlock()
-	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, g.first + scenario, groups} })
-}
-
-// setJudgeTime stores the duration of After with the first of the groups that it has made of one.
-func setJudgeTime(groups []*TrajectoryGroup, took time.Duration) {
-	if len(groups) == 0 {
-		return
-	}
-	if groups[0].Metrics == nil {
-		groups[0].Metrics = map[string]float64{}
-	}
-	groups[0].Metrics[JudgeSeconds] = took.Seconds()
+	notify(g, g.opts.Events.GroupEnd, func() GroupEnd { return GroupEnd{g.id, s.number, groups} })
 }
 
 // failGroup turns the trajectories of a group that After could not handle into failures.
-func (g *gathering) failGroup(scenario int, err error) *TrajectoryGroup {
+func (g *gathering) failGroup(s *scenarioState, err error) *TrajectoryGroup {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err = fmt.Errorf("after hook: %w", err)
-	for i, c := range g.cellsOf(scenario) {
-		if c.trajectory != nil {
-			failed := failedCell(g.first+scenario, i, 1, err)
-			failed.afterHook = true
-			g.cellsOf(scenario)[i] = failed
-			g.fail()
+	for attempt, r := range s.results {
+		if r.trajectory != nil {
+			s.results[attempt] = failedRollout(s.number, attempt, 1, err)
+			s.results[attempt].afterHook = true
+			g.countFailure()
 		}
 	}
-	return g.group(scenario)
-}
-
-// fail counts a failure and ends the gather when there are too many. g.mu is held.
-func (g *gathering) fail() {
-	g.failed++
-	if g.failed > g.allowed() {
-		g.stop()
-	}
-}
-
-// allowed returns how many rollouts may fail.
-func (g *gathering) allowed() int {
-	// Without the small addition, 0.29 of 100 would be 28.
-	fraction := math.Floor(g.opts.MaxFailureFraction*float64(len(g.cells)) + 1e-9)
-	return max(g.opts.MaxFailures, int(fraction))
+	return s.group(g.opts.Extra > 0)
 }
 
 // notify calls an event function, if there is one. The event is made after the wait for earlier calls, so that the
@@ -392,47 +370,50 @@ func notify[T any](g *gathering, f func(T), event func() T) {
 	}
 	g.notifying <- struct{}{}
 	defer func() { <-g.notifying }()
-	if g.isBroken() {
+	g.mu.Lock()
+	panicked := g.eventErr != nil
+	g.mu.Unlock()
+	if panicked {
 		return
 	}
 	e := event()
 	o := guard(context.Background(), func() (struct{}, error) { f(e); return struct{}{}, nil })
 	if o.err != nil {
 		g.mu.Lock()
-		g.broken = o.err
+		g.eventErr = o.err
 		g.mu.Unlock()
 		g.stop()
 	}
 }
 
-// isBroken reports whether an event function has panicked.
-func (g *gathering) isBroken() bool {
+// currentProgress returns how far the gather is.
+func (g *gathering) currentProgress() GatherProgress {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.broken != nil
-}
-
-// progress returns how far the gather is.
-func (g *gathering) progress() GatherProgress {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return GatherProgress{Done: g.done, Total: len(g.cells), Failed: g.failed, Reward: g.rewards.value(), Tokens: g.tokens}
+	p := g.progress
+	p.Reward = g.rewards.value()
+	return p
 }
 
 // outcome returns the groups that are complete, in order, and why there are not more of them.
 func (g *gathering) outcome(ctx context.Context) ([]*TrajectoryGroup, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	groups, all := []*TrajectoryGroup{}, true
-	for i, result := range g.results {
-		groups = append(groups, result...)
-		all = all && g.complete[i]
+	groups, all, failed := []*TrajectoryGroup{}, true, failures{}
+	for _, s := range g.scenarios {
+		groups = append(groups, s.groups...)
+		all = all && s.complete
+		for _, r := range s.results {
+			failed.add(r)
+		}
 	}
+	allowed := g.opts.allowedFailures(g.progress.Total)
 	switch {
-	case g.broken != nil:
-		return groups, &Error{"gather", fmt.Errorf("event function: %w", g.broken), "fix GatherOptions.Events"}
-	case g.failed > g.allowed():
-		return groups, g.tooMany()
+	case g.eventErr != nil:
+		return groups, &Error{"gather", fmt.Errorf("event function: %w", g.eventErr), "fix GatherOptions.Events"}
+	case failed.n > allowed:
+		count := fmt.Sprintf("%d of %d, at most %d allowed", failed.n, g.progress.Total, allowed)
+		return groups, failed.tooMany("gather", count, "GatherOptions.")
 	case !all:
 		return groups, &Error{"gather", endOf(ctx), "the context ended before the rollouts did; what is complete is returned"}
 	}
@@ -446,106 +427,4 @@ func endOf(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// tooMany says which rollouts failed, in their order.
-func (g *gathering) tooMany() error {
-	var f failures
-	for _, c := range g.cells {
-		f.add(c)
-	}
-	count := fmt.Sprintf("%d of %d, at most %d allowed", g.failed, len(g.cells), g.allowed())
-	return f.tooMany("gather", count, "GatherOptions.")
-}
-
-// GatherPlayers is [GatherGroups] for rollouts in which several agents take part, such as both players of a game. Each
-// rollout returns one trajectory for each player, in their order. The result has the groups of each player, to be
-// trained on by its own model:
-//
-//	games, err := art.GatherPlayers(ctx, scenarios, 2, play, opts)
-//	_, err = white.Train(ctx, games[0], cfg)
-//	_, err = black.Train(ctx, games[1], cfg)
-//
-// A player without a turn has a nil trajectory, which is left out of its group. A rollout that fails is a [Failure] of
-// the groups of all players. [GatherOptions].After is refused; the trajectories that events tell of are those of the
-// first player who has one. opts may be nil. Errors are those of GatherGroups.
-func GatherPlayers[S any](
-	ctx context.Context, scenarios []S, players int, rollout func(context.Context, S) ([]*Trajectory, error),
-	opts *GatherOptions,
-) ([][]*TrajectoryGroup, error) {
-	var p problems
-	p.check(players > 0, "players is %d, want > 0", players)
-	p.check(rollout != nil, "rollout is nil")
-	p.check(opts == nil || opts.After == nil, "After is set, and does not know whose group it gets")
-	if err := p.err("gather", "call what After would on the groups of the result"); err != nil {
-		return nil, err
-	}
-	t := &table{players: players, seats: map[*Trajectory][]*Trajectory{}}
-	groups, err := GatherGroups(ctx, scenarios, func(ctx context.Context, s S) (*Trajectory, error) {
-		start := time.Now().UTC().Round(0)
-		all, err := rollout(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		return t.seat(all, start)
-	}, opts)
-	if groups == nil {
-		return nil, err
-	}
-	return t.deal(groups), err
-}
-
-// table has the trajectories of all players of a gather.
-type table struct {
-	players int
-	mu      sync.Mutex
-	seats   map[*Trajectory][]*Trajectory // by the one that stands for them
-}
-
-// seat keeps the trajectories of a rollout, and returns one that stands for them.
-func (t *table) seat(all []*Trajectory, start time.Time) (*Trajectory, error) {
-	if len(all) != t.players {
-		return nil, fmt.Errorf("rollout must return a trajectory for each of its players: want %d, got %d", t.players,
-			len(all))
-	}
-	var first *Trajectory
-	for i, x := range all {
-		if x == nil {
-			continue
-		}
-		for _, other := range all[:i] {
-			if x == other {
-				return nil, errors.New("rollout returned one trajectory for two players")
-			}
-		}
-		finish(x, start)
-		if first == nil {
-			first = x
-		}
-	}
-	if first == nil {
-		return nil, errNoTrajectory
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seats[first] = all
-	return first, nil
-}
-
-// deal splits groups by player.
-func (t *table) deal(groups []*TrajectoryGroup) [][]*TrajectoryGroup {
-	out := make([][]*TrajectoryGroup, t.players)
-	for _, g := range groups {
-		for player := range out {
-			own := g.Clone()
-			own.Trajectories = nil
-			for _, first := range g.Trajectories {
-				if x := t.seats[first][player]; x != nil {
-					own.Trajectories = append(own.Trajectories, x)
-				}
-			}
-			out[player] = append(out[player], own)
-		}
-	}
-	return out
 }

@@ -27,14 +27,17 @@ type PipelineOptions struct {
 	// (MaxStaleness + 1) Groups groups are running, waiting or in training. 0 runs and trains in turns, 1 runs the
 	// rollouts of the next step during a training. nil is 2.
 	MaxStaleness *int
-	// Stale says what becomes of the scenario of a group that has become too old. Default [StaleDrop].
-	Stale StaleRule
-	// Equal says what becomes of a group that has no advantages under Train, as those whose rewards are all equal: it
-	// teaches nothing. What Schedule changes is not considered. Default [EqualRefill].
-	Equal EqualRule
-	// MaxRefill is how many groups may be refilled before a step, by [EqualRefill]. Then the step is made of those that
-	// are there; without any the pipeline ends with an [ErrCollapsed]. Default 10 x Groups. With [EqualKeep] setting it is
-	// an error.
+	// RepeatStale runs the scenario of a group that has become too old again, before the next one. By default the next one
+	// takes its place. [PipelineFrom] refuses it.
+	RepeatStale bool
+	// KeepUntrainable counts a group that has no advantages under Train, and so teaches nothing, as a group of the step,
+	// whose training skips it. By default such a group is dropped and refilled: the next scenario takes its place, so that
+	// each step has Groups groups to learn from (dynamic sampling, Yu et al. 2025). Dropped groups are logged under split
+	// "discarded". Which groups have none depends on TrainConfig.Objective: those with equal rewards, and of fewer than K
+	// trajectories or other rewards than 0 and 1 where that asks for more. What Schedule changes is not considered.
+	KeepUntrainable bool
+	// MaxRefill is how many groups may be refilled before a step. Then the step is made of those that are there; without
+	// any the pipeline ends with an [ErrCollapsed]. Default 10 x Groups. With KeepUntrainable setting it is an error.
 	MaxRefill int
 	// Gather says how rollouts are run. Each group is a gather of its own, of one scenario. Concurrency bounds the
 	// rollouts of all groups together, and Extra makes them independent of stragglers. MaxFailures and MaxFailureFraction
@@ -60,28 +63,6 @@ type PipelineOptions struct {
 	// over different scenarios have different names. Default "default".
 	Name string
 }
-
-// StaleRule says what becomes of the scenario of a group that is too old.
-type StaleRule string
-
-// Rules for groups that are too old.
-const (
-	StaleDrop   StaleRule = "drop"   // the next scenario takes its place
-	StaleRepeat StaleRule = "repeat" // it is run again, before the next one
-)
-
-// EqualRule says what becomes of a group that has no advantages. Which ones have none depends on TrainConfig.Objective:
-// those with equal rewards, and of fewer than K trajectories or other rewards than 0 and 1 where that asks for more.
-type EqualRule string
-
-// Rules for groups with equal rewards.
-const (
-	// EqualRefill drops the group, and the next scenario takes its place, so that each step has Groups groups to learn
-	// from (dynamic sampling, Yu et al. 2025). Dropped groups are logged under split "discarded".
-	EqualRefill EqualRule = "refill"
-	// EqualKeep counts it as a group of the step, whose training skips it.
-	EqualKeep EqualRule = "keep"
-)
 
 // PipelineResult says what a pipeline has done.
 type PipelineResult struct {
@@ -127,12 +108,12 @@ func Pipeline[S any](
 	if err := m.readyToTrain("pipeline", o.Train); err != nil {
 		return nil, err
 	}
-	d := &dataset{opts: &o, model: m, count: len(scenarios), slots: newSlots(o.Gather.Concurrency)}
-	d.rollout = func(ctx context.Context, i int) (*Trajectory, error) { return rollout(ctx, scenarios[i]) }
-	if err := d.restore(ctx); err != nil {
+	s := &scenarioProducer{opts: &o, model: m, count: len(scenarios), limit: newRolloutLimit(o.Gather.Concurrency)}
+	s.rollout = func(ctx context.Context, i int) (*Trajectory, error) { return rollout(ctx, scenarios[i]) }
+	if err := s.restore(ctx); err != nil {
 		return nil, err
 	}
-	return newPipeline(m, o, d).run(ctx)
+	return newPipeline(m, o, s).run(ctx)
 }
 
 // PipelineFrom is [Pipeline] for groups that come from elsewhere: rollouts that other processes run against a server,
@@ -144,7 +125,7 @@ func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *Pipel
 		p.check(opts.Gather == nil, "Gather is set, and the source has run the rollouts")
 		p.check(opts.Epochs == 0, "Epochs is set, and a source has none")
 		p.check(!opts.InOrder, "InOrder is set, and a source has its own order")
-		p.check(opts.Stale == "", "Stale is set, and groups of a source cannot be repeated")
+		p.check(!opts.RepeatStale, "RepeatStale is set, and groups of a source cannot be repeated")
 		p.check(opts.Name == "", "Name is set, and a source has no position to store")
 	}
 	opts.checkUnused(&p)
@@ -157,7 +138,7 @@ func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *Pipel
 	if err := m.readyToTrain("pipeline", o.Train); err != nil {
 		return nil, err
 	}
-	return newPipeline(m, o, &inflow{source: source, model: m}).run(ctx)
+	return newPipeline(m, o, &sourceProducer{source: source, model: m}).run(ctx)
 }
 
 // withDefaults returns a copy with defaults filled in.
@@ -171,8 +152,6 @@ func (o *PipelineOptions) withDefaults() PipelineOptions {
 	d.Groups = cmp.Or(d.Groups, 4)
 	d.MaxGroups = cmp.Or(d.MaxGroups, d.Groups)
 	d.MaxStaleness = valueOr(d.MaxStaleness, 2)
-	d.Stale = cmp.Or(d.Stale, StaleDrop)
-	d.Equal = cmp.Or(d.Equal, EqualRefill)
 	d.MaxRefill = cmp.Or(d.MaxRefill, 10*d.Groups)
 	d.EvalEvery = cmp.Or(d.EvalEvery, 10)
 	d.Name = cmp.Or(d.Name, "default")
@@ -191,8 +170,8 @@ func (o *PipelineOptions) checkUnused(p *problems) {
 		return
 	}
 	p.check(o.EvalEvery == 0 || o.Evaluate != nil, "EvalEvery is %d, and Evaluate is nil", o.EvalEvery)
-	p.check(o.MaxRefill == 0 || o.Equal != EqualKeep, "MaxRefill is %d, and Equal is %q: nothing is refilled", o.MaxRefill,
-		EqualKeep)
+	p.check(o.MaxRefill == 0 || !o.KeepUntrainable, "MaxRefill is %d, and KeepUntrainable is set: nothing is refilled",
+		o.MaxRefill)
 }
 
 // validate adds every problem of options with defaults.
@@ -202,8 +181,6 @@ func (o *PipelineOptions) validate(p *problems, m *Model) {
 	p.check(o.Groups > 0, "Groups is %d, want > 0", o.Groups)
 	p.check(o.MaxGroups >= o.Groups, "MaxGroups is %d, want at least Groups, %d", o.MaxGroups, o.Groups)
 	p.check(*o.MaxStaleness >= 0, "MaxStaleness is %d, want >= 0", *o.MaxStaleness)
-	checkName(p, "Stale", o.Stale, StaleDrop, StaleRepeat)
-	checkName(p, "Equal", o.Equal, EqualRefill, EqualKeep)
 	p.check(o.MaxRefill > 0, "MaxRefill is %d, want > 0", o.MaxRefill)
 	p.check(o.EvalEvery > 0, "EvalEvery is %d, want > 0", o.EvalEvery)
 	o.Gather.check(p)
@@ -235,9 +212,9 @@ type closedWindow struct {
 
 func newWindow() window { return window{start: time.Now(), dropped: map[credit.Reason]int{}} }
 
-// add counts a draw that has ended.
-func (w *window) add(d *draw) {
-	for _, g := range d.groups {
+// add counts a job that has ended.
+func (w *window) add(j *groupJob) {
+	for _, g := range j.groups {
 		w.cut += int(g.Metrics["rollouts_cut"])
 		for _, t := range g.Trajectories {
 			if t != nil {
@@ -246,9 +223,9 @@ func (w *window) add(d *draw) {
 			}
 		}
 	}
-	w.rollouts += d.rollouts
-	for _, c := range d.failures {
-		w.failures.add(c)
+	w.rollouts += j.rollouts
+	for _, r := range j.failures {
+		w.failures.add(r)
 	}
 }
 
@@ -267,7 +244,7 @@ func (w *window) close(step int, committed time.Time, p *pipeline) {
 	if seconds > 0 {
 		metrics["pipeline/rollout_tok_per_s"] = float64(w.tokens) / seconds
 	}
-	if busy, ok := p.supply.busy(); ok && seconds > 0 {
+	if busy, ok := p.producer.busy(); ok && seconds > 0 {
 		metrics["pipeline/rollouts_running"] = busy.Seconds() / seconds
 	}
 	if p.opts.Gather.Extra > 0 {
@@ -283,12 +260,12 @@ func (w *window) close(step int, committed time.Time, p *pipeline) {
 }
 
 // staleness describes the age of the groups that a step is trained on.
-func staleness(step int, batch []*draw) map[string]float64 {
+func staleness(step int, batch []*groupJob) map[string]float64 {
 	var ages mean
 	oldest := 0
-	for _, d := range batch {
-		ages.add(float64(d.age(step)))
-		oldest = max(oldest, d.age(step))
+	for _, j := range batch {
+		ages.add(float64(j.age(step)))
+		oldest = max(oldest, j.age(step))
 	}
 	return map[string]float64{"pipeline/staleness_mean": ages.value(), "pipeline/staleness_max": float64(oldest)}
 }

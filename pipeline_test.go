@@ -315,7 +315,7 @@ func TestPipeline_EqualRewards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTrainee(t, nil)
 		result, err := art.Pipeline(t.Context(), x.Model, numbers(20), flat(x),
-			&art.PipelineOptions{Groups: 2, Equal: art.EqualKeep})
+			&art.PipelineOptions{Groups: 2, KeepUntrainable: true})
 		if err != nil || result.Groups != 20 || len(result.Dropped) != 0 {
 			t.Fatalf("kept: %+v, %v", result, err)
 		}
@@ -631,8 +631,8 @@ func TestPipeline_Evaluate(t *testing.T) {
 }
 
 // A rollout that is too old while it runs is cancelled, and its scenario is over or run again.
-func TestPipeline_StaleRules(t *testing.T) {
-	for _, rule := range []art.StaleRule{art.StaleDrop, art.StaleRepeat} {
+func TestPipeline_RepeatStale(t *testing.T) {
+	for repeat, want := range map[bool]int{false: 11, true: 12} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTrainee(t, nil)
 			var slow atomic.Int64
@@ -643,10 +643,9 @@ func TestPipeline_StaleRules(t *testing.T) {
 					return x.play(ctx, scenario, time.Hour)
 				}
 				return x.second(ctx, scenario)
-			}, &art.PipelineOptions{Groups: 2, InOrder: true, Stale: rule, Gather: &art.GatherOptions{Concurrency: 100}})
-			want := map[art.StaleRule]int{art.StaleDrop: 11, art.StaleRepeat: 12}[rule]
+			}, &art.PipelineOptions{Groups: 2, InOrder: true, RepeatStale: repeat, Gather: &art.GatherOptions{Concurrency: 100}})
 			if err != nil || result.Groups != want || result.Dropped[credit.ReasonStale] != 1 {
-				t.Errorf("%s: %+v, %v", rule, result, err)
+				t.Errorf("RepeatStale %v: %+v, %v", repeat, result, err)
 			}
 		})
 	}
@@ -673,26 +672,26 @@ func TestPipeline_Schedule(t *testing.T) {
 func TestPipeline_Invalid(t *testing.T) {
 	x := newTrainee(t, nil)
 	_, err := art.Pipeline[int](t.Context(), x.Model, nil, nil, &art.PipelineOptions{
-		Steps: -1, Groups: -2, MaxGroups: -3, MaxStaleness: new(-4), Stale: "x", Equal: "y", MaxRefill: -5, EvalEvery: -6,
+		Steps: -1, Groups: -2, MaxGroups: -3, MaxStaleness: new(-4), MaxRefill: -5, EvalEvery: -6,
 		Gather: &art.GatherOptions{GroupSize: -7, Extra: -8},
 	})
 	wantErr(t, err, art.ErrInvalid, "rollout is nil", "no scenarios", "Steps is -1", "Groups is -2", "MaxGroups is -3",
-		"MaxStaleness is -4", `Stale "x"`, `Equal "y"`, "MaxRefill is -5", "EvalEvery is -6", "GroupSize is -7", "Extra is -8")
+		"MaxStaleness is -4", "MaxRefill is -5", "EvalEvery is -6", "GroupSize is -7", "Extra is -8")
 	_, err = art.PipelineFrom(t.Context(), x.Model, nil, &art.PipelineOptions{
-		Epochs: 1, InOrder: true, Stale: art.StaleRepeat, Name: "x", Gather: &art.GatherOptions{},
+		Epochs: 1, InOrder: true, RepeatStale: true, Name: "x", Gather: &art.GatherOptions{},
 	})
-	wantErr(t, err, art.ErrInvalid, "Gather is set", "Epochs is set", "InOrder is set", "Stale is set", "Name is set",
-		"source is nil")
+	wantErr(t, err, art.ErrInvalid, "Gather is set", "Epochs is set", "InOrder is set", "RepeatStale is set",
+		"Name is set", "source is nil")
 	_, err = art.Pipeline(t.Context(), art.NewModel("other", nil), numbers(1), x.second, nil)
 	wantErr(t, err, art.ErrNotRegistered)
 	_, err = art.Pipeline(t.Context(), x.Model, numbers(1), x.second,
 		&art.PipelineOptions{Train: &art.TrainConfig{Loss: "x"}})
 	wantErr(t, err, art.ErrInvalid, "x")
-	idle := &art.PipelineOptions{EvalEvery: 5, MaxRefill: 5, Equal: art.EqualKeep}
+	idle := &art.PipelineOptions{EvalEvery: 5, MaxRefill: 5, KeepUntrainable: true}
 	_, err = art.Pipeline(t.Context(), x.Model, numbers(1), x.second, idle)
-	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and Equal is")
+	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and KeepUntrainable is set")
 	_, err = art.PipelineFrom(t.Context(), x.Model, make(queue), idle)
-	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and Equal is")
+	wantErr(t, err, art.ErrInvalid, "EvalEvery is 5, and Evaluate is nil", "MaxRefill is 5, and KeepUntrainable is set")
 }
 
 // queue is a source of groups.

@@ -12,54 +12,37 @@ import (
 // errStale ends rollouts that no step can be trained on.
 var errStale = errors.New("the rollout began too many steps ago")
 
-// supply is where a pipeline takes groups from.
-type supply interface {
-	// begin begins a draw, which it sends to ended when ctx or the draw ends. It returns nil when there is none to begin
-	// now.
-	begin(ctx context.Context, ended chan<- *draw) *draw
-	// changed has an element when another draw can begin, though none has ended.
-	changed() <-chan struct{}
-	// exhausted reports that none will begin any more, unless one that runs is repeated.
-	exhausted() bool
-	// settle is told that a draw was trained on or dropped, or is to be repeated.
-	settle(d *draw, repeat bool)
-	// save stores that the step after the current one is trained on these draws, before it is.
-	save(ctx context.Context, step int, batch []*draw) error
-	// busy is the time for which rollouts ran since the last call, all together; ok is false when it is not known.
-	busy() (sum time.Duration, ok bool)
-}
-
-// pipeline is the state of a call of [Pipeline]. All of it belongs to the goroutine of run. Others run draws, trainings
+// pipeline is the state of a call of [Pipeline]. All of it belongs to the goroutine of run. Others run jobs, trainings
 // and evaluations, and send how they ended.
 type pipeline struct {
-	model  *Model
-	opts   PipelineOptions
-	supply supply
-	result PipelineResult
+	model    *Model
+	opts     PipelineOptions
+	producer groupProducer
+	result   PipelineResult
 
-	running   map[*draw]bool
-	ready     []*draw // that have ended, in that order
-	batch     []*draw // in training; nil when none is
-	window    window  // since the last training began
-	refilled  int     // groups dropped for equal rewards since then
+	running   map[*groupJob]bool
+	ready     []*groupJob // that have ended, in that order
+	batch     []*groupJob // in training; nil when none is
+	window    window      // since the last training began
+	refilled  int         // groups dropped as untrainable since then
 	committed time.Time
 
 	evaluating bool
 	evaluated  int // newest step that is or was evaluated; -1 is none
 
-	ended   chan *draw
+	ended   chan *groupJob
 	trained chan outcome[*TrainResult]
 	scored  chan error
 
-	rollouts     context.Context // of all draws
+	rollouts     context.Context // of all jobs
 	stopRollouts context.CancelCauseFunc
 }
 
-func newPipeline(m *Model, o PipelineOptions, s supply) *pipeline {
+func newPipeline(m *Model, o PipelineOptions, g groupProducer) *pipeline {
 	return &pipeline{
-		model: m, opts: o, supply: s, result: PipelineResult{Step: m.Step(), Dropped: map[credit.Reason]int{}},
-		running: map[*draw]bool{}, window: newWindow(), committed: time.Now(), evaluated: -1,
-		ended: make(chan *draw), trained: make(chan outcome[*TrainResult], 1), scored: make(chan error, 1),
+		model: m, opts: o, producer: g, result: PipelineResult{Step: m.Step(), Dropped: map[credit.Reason]int{}},
+		running: map[*groupJob]bool{}, window: newWindow(), committed: time.Now(), evaluated: -1,
+		ended: make(chan *groupJob), trained: make(chan outcome[*TrainResult], 1), scored: make(chan error, 1),
 	}
 }
 
@@ -82,8 +65,8 @@ func (p *pipeline) run(ctx context.Context) (*PipelineResult, error) {
 		err = firstError(err, p.receive(ctx))
 	}
 	p.result.Step = p.model.Step()
-	for _, d := range p.ready {
-		p.result.Unused = append(p.result.Unused, d.groups...)
+	for _, j := range p.ready {
+		p.result.Unused = append(p.result.Unused, j.groups...)
 	}
 	return &p.result, err
 }
@@ -109,11 +92,11 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 		return false, err
 	}
 	for !p.reached() && p.outstanding() < (*p.opts.MaxStaleness+1)*p.opts.Groups {
-		d := p.supply.begin(p.rollouts, p.ended)
-		if d == nil {
+		j := p.producer.start(p.rollouts, p.ended)
+		if j == nil {
 			break
 		}
-		p.running[d] = true
+		p.running[j] = true
 	}
 	return false, nil
 }
@@ -123,7 +106,7 @@ func (p *pipeline) reached() bool { return p.opts.Steps > 0 && p.model.Step() >=
 
 // drained reports whether there are no groups left to train on.
 func (p *pipeline) drained() bool {
-	return p.supply.exhausted() && len(p.running) == 0 && len(p.ready) == 0
+	return p.producer.exhausted() && len(p.running) == 0 && len(p.ready) == 0
 }
 
 // outstanding is the number of groups that are running, waiting or in training.
@@ -141,13 +124,13 @@ func (p *pipeline) wait(ctx context.Context) error {
 func (p *pipeline) receive(ctx context.Context) error {
 	var err error
 	select {
-	case d := <-p.ended:
-		err = p.take(d)
+	case j := <-p.ended:
+		err = p.take(j)
 	case o := <-p.trained:
 		err = p.commit(ctx, o)
 	case err = <-p.scored:
 		p.evaluating = false
-	case <-p.supply.changed():
+	case <-p.producer.changed():
 	}
 	return firstError(contextError(ctx), err)
 }
@@ -160,44 +143,47 @@ func contextError(ctx context.Context) error {
 	return &Error{"pipeline", endOf(ctx), "the context ended; the run continues from its newest step"}
 }
 
-// take takes a draw that has ended.
-func (p *pipeline) take(d *draw) error {
-	delete(p.running, d)
-	if errors.Is(d.err, errStale) {
-		p.drop(d, nil, credit.ReasonStale)
-		p.supply.settle(d, p.opts.Stale == StaleRepeat)
+// take takes a job that has ended.
+func (p *pipeline) take(j *groupJob) error {
+	delete(p.running, j)
+	if errors.Is(j.err, errStale) {
+		p.drop(nil, credit.ReasonStale)
+		p.producer.finish(j, p.opts.RepeatStale)
 		return nil
 	}
-	if d.err != nil && p.rollouts.Err() != nil {
+	if j.err != nil && p.rollouts.Err() != nil {
 		return nil // cancelled
 	}
-	if d.err != nil {
-		return d.err
+	if j.err != nil {
+		return j.err
 	}
-	p.window.add(d)
-	if err := p.window.check(&p.opts); err != nil {
-		return err
+	p.window.add(j)
+	failed := &p.window.failures
+	gather := p.opts.Gather
+	if allowed := gather.allowedFailures(max(p.window.rollouts, p.opts.Groups*gather.GroupSize)); failed.n > allowed {
+		count := fmt.Sprintf("%d before a step, at most %d allowed", failed.n, allowed)
+		return failed.tooMany("pipeline", count, "PipelineOptions.Gather.")
 	}
-	if p.opts.Equal == EqualRefill {
-		d.groups = slices.DeleteFunc(d.groups, func(g *TrajectoryGroup) bool {
+	if !p.opts.KeepUntrainable {
+		j.groups = slices.DeleteFunc(j.groups, func(g *TrajectoryGroup) bool {
 			reason := p.untrainable(g)
 			if reason != "" {
-				p.drop(d, g, reason)
+				p.drop(g, reason)
 				p.refilled++
 			}
 			return reason != ""
 		})
 	}
-	if len(d.groups) == 0 {
-		p.supply.settle(d, false)
+	if len(j.groups) == 0 {
+		p.producer.finish(j, false)
 		return nil
 	}
-	p.ready = append(p.ready, d)
+	p.ready = append(p.ready, j)
 	return nil
 }
 
 // drop counts a group that is not trained on, and tells of it. A nil group was cancelled.
-func (p *pipeline) drop(d *draw, g *TrajectoryGroup, reason credit.Reason) {
+func (p *pipeline) drop(g *TrajectoryGroup, reason credit.Reason) {
 	p.result.Dropped[reason]++
 	p.window.dropped[reason]++
 	if g != nil && reason != credit.ReasonStale {
@@ -206,7 +192,7 @@ func (p *pipeline) drop(d *draw, g *TrajectoryGroup, reason credit.Reason) {
 	tell(p.model.events().Drop, DropEvent{p.model, p.model.Step(), g, reason})
 }
 
-// train begins a training, if there are enough groups.
+// train begins a training in another goroutine, if there are enough groups.
 func (p *pipeline) train(ctx context.Context) error {
 	if p.batch != nil {
 		return nil
@@ -215,9 +201,12 @@ func (p *pipeline) train(ctx context.Context) error {
 	n := numGroups(p.ready)
 	spent := p.refilled >= p.opts.MaxRefill
 	if spent && n == 0 {
-		return p.collapsed()
+		err := fmt.Errorf("%w: groups in a row without advantages: %d, for these reasons: %v", ErrCollapsed, p.refilled,
+			p.window.dropped)
+		return &Error{"pipeline", err,
+			"make scenarios of more even difficulty, or raise the temperature, Gather.GroupSize or MaxRefill"}
 	}
-	rest := p.supply.exhausted() && len(p.running) == 0
+	rest := p.producer.exhausted() && len(p.running) == 0
 	if n == 0 || n < p.opts.Groups && !spent && !rest {
 		return nil
 	}
@@ -230,17 +219,12 @@ func (p *pipeline) train(ctx context.Context) error {
 		size += next
 		p.batch, p.ready = append(p.batch, p.ready[0]), p.ready[1:]
 	}
-	return p.start(ctx)
-}
-
-// start trains on the batch, in another goroutine.
-func (p *pipeline) start(ctx context.Context) error {
 	step := p.model.Step()
 	p.window.close(step, p.committed, p)
 	p.refilled = 0
 	var groups []*TrajectoryGroup
-	for _, d := range p.batch {
-		groups = append(groups, d.groups...)
+	for _, j := range p.batch {
+		groups = append(groups, j.groups...)
 	}
 	cfg := TrainConfig{}
 	if p.opts.Train != nil {
@@ -249,7 +233,7 @@ func (p *pipeline) start(ctx context.Context) error {
 	if p.opts.Schedule != nil {
 		p.opts.Schedule(step, &cfg)
 	}
-	if err := p.supply.save(ctx, step, p.batch); err != nil {
+	if err := p.producer.save(ctx, step, p.batch); err != nil {
 		p.batch = nil
 		return err
 	}
@@ -257,33 +241,29 @@ func (p *pipeline) start(ctx context.Context) error {
 	return nil
 }
 
-// commit takes a training that has ended.
+// commit takes a training that has ended. It stores the metrics of the pipeline with those of the training, and the
+// groups that were dropped before it.
 func (p *pipeline) commit(ctx context.Context, o outcome[*TrainResult]) error {
 	batch := p.batch
 	p.batch = nil
 	if o.err != nil {
 		return o.err
 	}
-	for _, d := range batch {
-		p.supply.settle(d, false)
+	for _, j := range batch {
+		p.producer.finish(j, false)
 	}
 	p.committed = time.Now()
 	p.result.Steps++
 	p.result.Groups += numGroups(batch)
-	for d := range p.running {
-		if d.age(p.model.Step()) > *p.opts.MaxStaleness {
-			d.cancel(errStale)
+	for j := range p.running {
+		if j.age(p.model.Step()) > *p.opts.MaxStaleness {
+			j.cancel(errStale)
 		}
 	}
-	return p.logStep(ctx, o.value.Step-1)
-}
-
-// logStep stores the metrics of the pipeline with those of a training, and the groups that were dropped before it.
-func (p *pipeline) logStep(ctx context.Context, step int) error {
-	w := p.window.closed
 	if _, ok := p.model.backend.(logger); !ok {
 		return nil
 	}
+	step, w := o.value.Step-1, p.window.closed
 	if err := p.model.logAt(ctx, "train", step, nil, w.metrics); err != nil {
 		return err
 	}
@@ -296,24 +276,16 @@ func (p *pipeline) logStep(ctx context.Context, step int) error {
 // dropStale drops what is too old to be trained on.
 func (p *pipeline) dropStale() {
 	step := p.model.Step()
-	p.ready = slices.DeleteFunc(p.ready, func(d *draw) bool {
-		old := d.age(step) > *p.opts.MaxStaleness
+	p.ready = slices.DeleteFunc(p.ready, func(j *groupJob) bool {
+		old := j.age(step) > *p.opts.MaxStaleness
 		if old {
-			for _, g := range d.groups {
-				p.drop(d, g, credit.ReasonStale)
+			for _, g := range j.groups {
+				p.drop(g, credit.ReasonStale)
 			}
-			p.supply.settle(d, p.opts.Stale == StaleRepeat)
+			p.producer.finish(j, p.opts.RepeatStale)
 		}
 		return old
 	})
-}
-
-// collapsed is the error of a step for which there is nothing to learn from.
-func (p *pipeline) collapsed() error {
-	err := fmt.Errorf("%w: groups in a row without advantages: %d, for these reasons: %v", ErrCollapsed, p.refilled,
-		p.window.dropped)
-	return &Error{"pipeline", err,
-		"make scenarios of more even difficulty, or raise the temperature, Gather.GroupSize or MaxRefill"}
 }
 
 // untrainable says why nothing can be learned of a group, if so: as a training does, if the backend tells, and
@@ -355,11 +327,11 @@ func sampledTokens(t *Trajectory) int {
 	return n
 }
 
-// numGroups counts the groups of draws.
-func numGroups(draws []*draw) int {
+// numGroups counts the groups of jobs.
+func numGroups(jobs []*groupJob) int {
 	n := 0
-	for _, d := range draws {
-		n += len(d.groups)
+	for _, j := range jobs {
+		n += len(j.groups)
 	}
 	return n
 }

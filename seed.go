@@ -38,7 +38,7 @@ const (
 	seedBackoff
 	seedShuffle
 	seedChoice // of the replies to one request, but the first
-	seedDraw   // of a scenario, in a pipeline
+	seedJob    // of a scenario, in a pipeline
 )
 
 // callSeed derives the seed of one completion from the run's seed, the step, and the position in the gather of ctx. The

@@ -33,7 +33,7 @@ const (
 	DrGRPO Loss = "dr_grpo"
 	// DAPO is PPO with 0.2 and a higher upper bound, 0.28. Weighting defaults to WeightToken (Yu et al. 2025,
 	// https://arxiv.org/abs/2503.14476). Where entropy falls too fast: unlikely tokens may rise further. What else the
-	// paper has is set apart: Overlong, MaskTruncated, and the [art.EqualRefill] of a pipeline.
+	// paper has is set apart: Overlong, MaskTruncated, and the refills of an [art.Pipeline].
 	DAPO Loss = "dapo"
 	// GSPO is PPO with the ratio of a sequence, 3e-4 and 4e-4. Level defaults to LevelSequence (Zheng et al.
 	// 2025, https://arxiv.org/abs/2507.18071). For long answers and mixtures of experts, where ratios of single tokens

@@ -91,7 +91,7 @@ func trainLoop(ctx context.Context, m *art.Model, sums []int, seed uint64) {
 
 func trainPipeline(ctx context.Context, m *art.Model, sums []int, seed uint64) {
 	_, err := art.Pipeline(ctx, m, sums, rollout(m), &art.PipelineOptions{
-		Steps: *steps, Groups: groups, MaxStaleness: staleness, Equal: art.EqualKeep, Train: config(),
+		Steps: *steps, Groups: groups, MaxStaleness: staleness, KeepUntrainable: true, Train: config(),
 		Gather: &art.GatherOptions{GroupSize: size, Concurrency: concurrency, Seed: seed},
 	})
 	check(err)
