@@ -6,15 +6,20 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// sinkRows is how many times larger what sinks is than other operands that it takes along, at least.
-const sinkRows = 8
+// sinkRatio is how many times as many elements as each new operand of a group the result of an operation must have to
+// sink into it: the result [rows, inner] is no longer stored and loaded, and the operand, such as the n [rows] below,
+// is loaded in addition.
+const sinkRatio = 8
 
-// sink moves operations to the one group that reads them, if that reads their operands too. A gradient has parts that
-// read nothing of it: the quotient of a normalisation, for one, is made of what the forward loop has at hand. As a
-// member of that it would be stored, and loaded by the loop of the gradient, which reads the same operands anyway.
+// sink moves an operation from the group that computes it to the only group that reads it, if that reads the large
+// operands of the operation anyway. Fusion puts an operation into the first group that has its operands, and the
+// gradient of a normalisation has operations that only need what the forward pass has: the quotient q [rows, inner]
+// below. As a member of the forward group q is stored and loaded again by the group of the gradient, which reads x too.
 //
 //	before: group{n = ReduceSum(...); q = Div(x, n)}; matmul; group{Mul(dy, q), Mul(dy, x)}
 //	after:  group{n = ReduceSum(...)}; matmul; group{q = Div(x, n), Mul(dy, q), Mul(dy, x)}
+//
+// Units and members are visited from the last to the first, so that an operation can follow the one that reads it.
 func (c *compiler) sink() error {
 	if c.opts.Unfused {
 		return nil
@@ -25,15 +30,19 @@ func (c *compiler) sink() error {
 			continue
 		}
 		for _, m := range slices.Backward(slices.Clone(u.group.members)) {
-			v := sinksTo(u, m, readers[m.out])
-			if v == nil {
+			target := sinkTarget(u, m, readers[m.out])
+			if target == nil {
 				continue
 			}
 			u.group.members = slices.DeleteFunc(u.group.members, func(x *member) bool { return x == m })
-			c.receive(v, m)
+			members := append(target.group.members, m)
+			slices.SortFunc(members, func(a, b *member) int { return a.n.ID - b.n.ID }) // m before those that read it
+			target.group.members = members
+			c.writes(target, m.out)
 			for _, x := range m.in {
-				if !slices.Contains(readers[x.Of], v) {
-					readers[x.Of] = append(readers[x.Of], v)
+				c.waitFor(target, x)
+				if !slices.Contains(readers[x.Of], target) {
+					readers[x.Of] = append(readers[x.Of], target)
 				}
 			}
 		}
@@ -41,52 +50,38 @@ func (c *compiler) sink() error {
 	return nil
 }
 
-// sinksTo returns the unit that a member of u moves to, or nil.
-func sinksTo(u *unit, m *member, readers []*unit) *unit {
+// sinkTarget returns the unit that m, a member of u, sinks to, or nil. readers are the units, apart from u, that read
+// what m writes.
+func sinkTarget(u *unit, m *member, readers []*unit) *unit {
+	// A result of one element for each row, or of a reduction, is too small to matter; one outside the arena is an output
+	// of the graph; and a group is not left empty.
 	if m.row || m.out.Memory != ir.InArena || ir.IsReduction(m.n.Op) || len(u.group.members) == 1 || len(readers) != 1 ||
-		u.group.reads(m.out) {
+		u.group.reads(func(x ir.View) bool { return x.Of == m.out }) {
 		return nil
 	}
-	v := readers[0]
-	if v.group == nil || v.group.numel != m.out.Count || len(v.group.members) == mostMembers {
+	target := readers[0]
+	g := target.group
+	if g == nil || g.numel != m.out.Count || len(g.members) == mostMembers {
 		return nil
 	}
 	for _, x := range m.in {
-		if x.Of.Count*sinkRows > m.out.Count && !v.group.readsView(x) {
+		key := viewKey(x.Collapse(), false)
+		same := func(v ir.View) bool { return v.Of == x.Of && viewKey(v.Collapse(), false) == key }
+		if x.Of.Count*sinkRatio > m.out.Count && !g.reads(same) {
 			return nil
 		}
 	}
-	for _, reader := range v.group.members {
+	for _, reader := range g.members {
 		for _, x := range reader.in {
-			if x.Of == m.out && !v.group.atHand(reader, x, v.group.inner, m.out) {
+			if x.Of == m.out && !g.atHand(reader, x, g.inner, m.out) {
 				return nil
 			}
 		}
 	}
-	return v
+	return target
 }
 
-// reads reports whether a member reads a tensor.
-func (g *group) reads(t *ir.Tensor) bool {
-	return slices.ContainsFunc(g.members, func(m *member) bool {
-		return slices.ContainsFunc(m.in, func(v ir.View) bool { return v.Of == t })
-	})
-}
-
-// readsView reports whether a member reads what a view shows.
-func (g *group) readsView(x ir.View) bool {
-	key := viewKey(x.Collapse(), false)
-	return slices.ContainsFunc(g.members, func(m *member) bool {
-		return slices.ContainsFunc(m.in, func(v ir.View) bool { return v.Of == x.Of && viewKey(v.Collapse(), false) == key })
-	})
-}
-
-// receive makes m a member of u, before those that read it.
-func (c *compiler) receive(u *unit, m *member) {
-	u.group.members = append(u.group.members, m)
-	slices.SortFunc(u.group.members, func(a, b *member) int { return a.n.ID - b.n.ID })
-	c.writes(u, m.out)
-	for _, x := range m.in {
-		c.waitFor(u, x)
-	}
+// reads reports whether a member reads a view that matches.
+func (g *group) reads(matches func(ir.View) bool) bool {
+	return slices.ContainsFunc(g.members, func(m *member) bool { return slices.ContainsFunc(m.in, matches) })
 }

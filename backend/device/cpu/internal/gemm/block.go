@@ -2,35 +2,39 @@ package gemm
 
 import "unsafe"
 
-// rows is a run of groups of rows, each of which is a tile high.
-type rows struct{ at, each, count int }
+// tileRun is count tiles of C that are height rows high, the first of which begins at a row of the block. Those of
+// splitRows lie one below the other, those of wholePanels and broadTiles side by side.
+type tileRun struct{ row, height, count int }
 
-// skip is the run without its first groups.
-func (r rows) skip(n int) rows { return rows{r.at + n*r.each, r.each, r.count - n} }
+// skip is the run without its first n tiles, which are above the others.
+func (r tileRun) skip(n int) tileRun { return tileRun{r.row + n*r.height, r.height, r.count - n} }
 
-// groups cuts rows into groups of at most so many that are as even as possible: each takes as long as the next. The
-// second run may be empty.
-func groups(m, most int) [2]rows {
+// splitRows cuts m rows into as few tiles of at most so many rows as possible. Their heights differ by one at most,
+// since kernels of few rows reuse little of B: the first run has the higher tiles, the second, which may be empty, the
+// others. 17 rows, at most 6 each, are {0, 6, 2} and {12, 5, 1}.
+func splitRows(m, most int) [2]tileRun {
 	n := ceil(m, most)
 	low, more := m/n, m%n
 	if more == 0 {
-		return [2]rows{{0, low, n}}
+		return [2]tileRun{{0, low, n}}
 	}
-	return [2]rows{{0, low + 1, more}, {more * (low + 1), low, n - more}}
+	return [2]tileRun{{0, low + 1, more}, {more * (low + 1), low, n - more}}
 }
 
-// block is a block of C and of the contracted axis.
+// block is a part of a matmul that is computed at once: C[i0:i0+mb, j0:j0+nb] from A[i0:i0+mb, k0:k0+kc] and
+// B[k0:k0+kc, j0:j0+nb].
 type block struct {
 	*call
 	s      *scratch
 	i0, mb int  // rows
 	j0, nb int  // columns
 	k0, kc int  // contracted axis
-	out    View // the block of C
+	out    View // [mb, nb], the block of C
 	mode   mode
 }
 
-// modeAt is how the block of the contracted axis that begins with k0 goes to C.
+// modeAt says how a part of the contracted axis that begins at k0 goes into C. The first part replaces C, or goes on
+// from it (see [Kernels.Resume]); later ones, and all parts of a matmul that is added, are added to it.
 func (g *call) modeAt(k0 int) mode {
 	switch {
 	case g.add || k0 > 0:
@@ -41,7 +45,8 @@ func (g *call) modeAt(k0 int) mode {
 	return fresh
 }
 
-// compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, which are out.
+// compute computes rows [i0, i0+mb) and columns [j0, j0+nb) of C, into out, over all of the contracted axis, in parts
+// of at most kb.
 func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 	if g.k == 0 && !g.add && !g.resume {
 		for i := range mb {
@@ -52,23 +57,26 @@ func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 		kc = min(g.kb, g.k-k0)
 		b := block{g, s, i0, mb, j0, nb, k0, kc, out, g.modeAt(k0)}
 		switch {
-		case g.sideways:
-			b.across()
-		case b.ragged() && kc > Block:
+		case g.rowsOuter:
+			b.computeByRows()
+		case b.ragged() && kc > Block: // whole fixed blocks first, the short last one in a turn of its own
 			kc = kc / Block * Block
 			b.kc = kc
-			b.down()
+			b.computeByPanels()
 		case b.streams() || g.piece > 0 || b.ragged():
-			b.pieces()
+			b.computeInPieces()
 		default:
-			b.down()
+			b.computeByPanels()
 		}
 	}
 }
 
-// pieces computes a block of the contracted axis piece by piece: chains go on from what the piece before left. That is
-// in C only if no block came before.
-func (b *block) pieces() {
+// computeInPieces computes a fixed block of the contracted axis in several calls, each of a piece of it. The chain of
+// fused multiply-adds of an element must not be cut, or its bits change: so a piece goes on (mode resume) from the sum
+// that the one before left in out. Where blocks before are in C already (mode added), that sum cannot lie there: it is
+// kept in memory of its own, [mb, nb], and is added to C at the end. A block whose rows of B kernels transpose in two
+// parts (ragged) is one piece: the second part goes on from out as well.
+func (b *block) computeInPieces() {
 	all := *b
 	if b.mode == added {
 		all.out, all.mode = View{b.s.sums.take(b.mb * b.nb), b.nb, 1}, fresh
@@ -80,7 +88,7 @@ func (b *block) pieces() {
 	for at := 0; at < b.kc; at += step {
 		part := all
 		part.k0, part.kc = b.k0+at, min(step, b.kc-at)
-		part.down()
+		part.computeByPanels()
 		all.mode = resume
 	}
 	if b.mode == added {
@@ -90,7 +98,8 @@ func (b *block) pieces() {
 
 var one = [1]float32{1}
 
-// addSums adds the sums of a block to C: each row is one times a row of them.
+// addSums adds sums [mb, nb] to C. It uses the kernels of the matmul, with A = [1] and k = 1: fma(1, s, c) is c + s,
+// rounded once as all sums of blocks are.
 func (b *block) addSums(sums View) {
 	whole := b.nb / panel * panel
 	for i := range b.mb {
@@ -110,8 +119,10 @@ func (b *block) addSums(sums View) {
 	}
 }
 
-// down goes through the panels of B, and for each through all rows of A.
-func (b *block) down() {
+// computeByPanels takes one panel of B [kc, width] after the other, and multiplies all rows of A with it: so B is read
+// from memory once, and A [mb, kc], which is small, stays in a cache. right may have computed the first tiles of a
+// panel while it copied that.
+func (b *block) computeByPanels() {
 	left, from := b.left(), 0
 	if b.streams() {
 		from = b.stream()
@@ -119,61 +130,62 @@ func (b *block) down() {
 	for j, width := from, 0; j < b.nb; j += width {
 		width = b.width(b.nb - j)
 		right, done := b.right(left, j, width)
-		for _, run := range groups(b.mb, b.level.rows) {
+		for _, run := range splitRows(b.mb, b.level.rows) {
 			skipped := min(done, run.count)
 			done -= skipped
 			if run = run.skip(skipped); run.count > 0 {
-				b.begin(left, run, j, right)
-				b.level.tiles(b.s, run.each, width, right.half)
+				b.setTile(left, run, j, right)
+				b.level.tiles(b.s, run.height, width, right.half)
 				right.early = b.s.tile.early
 			}
 		}
 	}
 }
 
-// across goes through the rows of A a tile at a time, and for each through all panels of B.
-func (b *block) across() {
+// computeByRows takes the rows of A of one tile [height, kc] after the other, and multiplies them with all panels of B,
+// which are packed before, unless they are already, and stay in a cache. It is for many rows.
+func (b *block) computeByRows() {
 	whole, rest := b.nb/panel, b.nb%panel
 	right, last := b.rightAll()
 	lanes := rest
-	if b.swapped { // C has room, and the panel has zeros
+	if b.swapped { // out has room for a whole tile, and the last panel is padded with zeros
 		lanes = b.level.padded(rest)
 	}
-	for _, run := range groups(b.mb, b.groupRows()) {
-		if whole == 0 && rest <= narrowColumns && run.count > 0 { // one call of a kernel
-			b.begin(b.inPlaceLeft(0), run, 0, last)
-			b.prefetchRows(run.at+run.each, run.each)
-			b.level.tiles(b.s, run.each, lanes, false)
+	for _, run := range splitRows(b.mb, b.rowsPerTile()) {
+		if whole == 0 && rest <= narrowColumns && run.count > 0 { // the only panel: one call of a kernel for all rows
+			b.setTile(b.inPlaceLeft(0), run, 0, last)
+			b.prefetchRows(run.row+run.height, run.height)
+			b.level.tiles(b.s, run.height, lanes, false)
 			continue
 		}
 		for i := range run.count {
-			at := run.at + i*run.each
+			at := run.row + i*run.height
 			left := b.inPlaceLeft(at)
 			if whole > 0 {
-				b.wholePanels(left, rows{at, run.each, whole}, 0, right, nil)
+				b.wholePanels(left, tileRun{at, run.height, whole}, 0, right, nil)
 			}
 			if rest > 0 {
-				b.begin(left, rows{at, run.each, 1}, whole*panel, last)
+				b.setTile(left, tileRun{at, run.height, 1}, whole*panel, last)
 				if whole == 0 {
-					b.prefetchRows(at+run.each, run.each)
+					b.prefetchRows(at+run.height, run.height)
 				}
-				b.level.tiles(b.s, run.each, lanes, false)
+				b.level.tiles(b.s, run.height, lanes, false)
 			}
 		}
 	}
 }
 
-// groupRows is the most rows of A that are read at once. Rows that are whole pages apart share a set of the first
-// cache, which has 12 places or fewer.
-func (b *block) groupRows() int {
+// rowsPerTile is how many rows of A a tile may have. A kernel reads all of them at once. Rows that are a multiple of a
+// page apart fall into the same set of L1, which has 12 ways or fewer: more would evict one another.
+func (b *block) rowsPerTile() int {
 	if b.a.Col == 1 && 4*b.a.Row%pageBytes == 0 {
 		return min(b.level.rows, setRows)
 	}
 	return b.level.rows
 }
 
-// prefetchRows lets a kernel prefetch rows of A that come next, where they follow one another: of a matmul with few
-// columns, they are most of what is read.
+// prefetchRows lets a kernel prefetch the next n rows of A, if they follow without a gap. In a matmul of few columns
+// A is most of what is read, and comes from memory.
 func (b *block) prefetchRows(at, n int) {
 	if n = min(n, b.mb-at); n > 0 && b.a.Col == 1 && b.a.Row == b.kc {
 		t := &b.s.tile
@@ -182,13 +194,14 @@ func (b *block) prefetchRows(at, n int) {
 	}
 }
 
-// wholePanels computes a group of rows with so many whole panels of B from a column on, and prefetches parts of memory
-// meanwhile.
-func (b *block) wholePanels(left leftSide, group rows, column int, right rightSide, parts []part) {
+// wholePanels computes C[group.row:+height, column:+count*panel], from group.count whole panels of B. It divides the
+// panels among len(parts) calls of a kernel, each of which prefetches one part of what is needed next; with fewer
+// panels than parts, the last parts are not prefetched.
+func (b *block) wholePanels(left leftSide, group tileRun, column int, right rightSide, parts []part) {
 	calls := max(1, min(len(parts), group.count))
 	for i := range calls {
 		from, to := group.count*i/calls, group.count*(i+1)/calls
-		b.begin(left, rows{group.at, group.each, to - from}, column+from*panel, right)
+		b.setTile(left, tileRun{group.row, group.height, to - from}, column+from*panel, right)
 		t := &b.s.tile
 		t.b = unsafe.Add(t.b, (column/panel+from)*right.step)
 		t.aStep, t.bStep, t.cStep = 0, right.step, 4*panel
@@ -196,17 +209,17 @@ func (b *block) wholePanels(left leftSide, group rows, column int, right rightSi
 			t.early = int(uintptr(parts[i].at) - uintptr(t.b))
 			t.earlyStep = ceil(parts[i].bytes, 2*b.kc*(to-from))
 		}
-		b.level.tiles(b.s, group.each, panel, false)
+		b.level.tiles(b.s, group.height, panel, false)
 	}
 }
 
-// begin sets the tile of a run of rows, at column j of the block.
-func (b *block) begin(left leftSide, run rows, j int, right rightSide) {
+// setTile describes a run of tiles, one below the other, at column j of the block, to the kernels.
+func (b *block) setTile(left leftSide, run tileRun, j int, right rightSide) {
 	t := &b.s.tile
 	*t = tile{
 		b: right.at, bRow: right.row, k: b.kc, count: run.count,
 		ahead: right.ahead, early: right.early, earlyStep: right.earlyStep, mode: b.mode,
-		c: unsafe.Pointer(&b.out.Data[run.at*b.out.Row+j]), cRow: 4 * b.out.Row, cStep: 4 * run.each * b.out.Row,
+		c: unsafe.Pointer(&b.out.Data[run.row*b.out.Row+j]), cRow: 4 * b.out.Row, cStep: 4 * run.height * b.out.Row,
 	}
-	left.rows(t, run, b.kc)
+	left.setTile(t, run, b.kc)
 }

@@ -34,9 +34,9 @@ func (e *example) blocks(k *Kernels, c []float32, r *rand.Rand, depth int) {
 	g := &call{level: k.level, c: Out{c, e.ldc}, a: e.a, b: operand{view: e.b}, m: e.m, n: e.n, k: e.k, add: e.add}
 	g.plan = plan{
 		mb: 1 + r.IntN(e.m), nb: panel * (1 + r.IntN(4)), kb: Block * (1 + depth%3),
-		sideways: r.IntN(2) == 0, packA: r.IntN(2) == 0,
+		rowsOuter: r.IntN(2) == 0, packA: r.IntN(2) == 0,
 	}
-	if !g.sideways && depth%2 == 0 {
+	if !g.rowsOuter && depth%2 == 0 {
 		g.kb, g.piece = Block, 1+depth
 	}
 	g.down, g.across = ceil(e.m, g.mb), ceil(e.n, g.nb)

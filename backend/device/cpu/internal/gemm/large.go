@@ -116,9 +116,9 @@ func (k *Kernels) each(p *pool.Pool, n int, f func(s *scratch, i int)) {
 }
 
 // group is a group of rows of the part.
-func (l *large) group(i int) rows {
+func (l *large) group(i int) tileRun {
 	from, to := l.mb*i/l.count, l.mb*(i+1)/l.count
-	return rows{from, to - from, 1}
+	return tileRun{from, to - from, 1}
 }
 
 // blocks calls f for each block of the contracted axis, which begins at so many of the part.
@@ -150,7 +150,7 @@ func (l *large) task(s *scratch, i int) {
 		right, next := l.rightOf(&b, at, from), l.next(&b)
 		for i := range n {
 			run := l.group(first + i)
-			left := l.leftOf(&b, at, run.at)
+			left := l.leftOf(&b, at, run.row)
 			b.allColumns(left, run, right, next[len(next)*i/n:len(next)*(i+1)/n])
 		}
 	})
@@ -202,41 +202,41 @@ func (l *large) next(b *block) (parts []part) {
 }
 
 // allColumns computes a group of rows of the block, and prefetches parts of memory meanwhile.
-func (b *block) allColumns(left leftSide, run rows, right rightSide, parts []part) {
+func (b *block) allColumns(left leftSide, run tileRun, right rightSide, parts []part) {
 	done := 0
 	if b.level.broad != nil && b.nb >= broadPair {
 		done = b.nb / broadPair * broadPair
-		b.broadTiles(left, rows{run.at, run.each, done / broadColumns}, right, parts)
+		b.broadTiles(left, tileRun{run.row, run.height, done / broadColumns}, right, parts)
 		parts = nil
 	}
 	if whole := (b.nb - done) / panel; whole > 0 {
-		b.wholePanels(left, rows{run.at, run.each, whole}, done, right, parts)
+		b.wholePanels(left, tileRun{run.row, run.height, whole}, done, right, parts)
 		done += whole * panel
 	}
 	if rest := b.nb - done; rest > 0 {
 		right.at = unsafe.Add(right.at, done/panel*right.step)
-		b.begin(left, rows{run.at, run.each, 1}, done, right)
-		b.level.tiles(b.s, run.each, rest, false)
+		b.setTile(left, tileRun{run.row, run.height, 1}, done, right)
+		b.level.tiles(b.s, run.height, rest, false)
 	}
 }
 
 // broadTiles computes a group of rows with so many broad tiles, which is an even number.
-func (b *block) broadTiles(left leftSide, group rows, right rightSide, parts []part) {
-	b.begin(left, group, 0, right)
+func (b *block) broadTiles(left leftSide, group tileRun, right rightSide, parts []part) {
+	b.setTile(left, group, 0, right)
 	t := &b.s.tile
 	t.bStep, t.cStep = right.step, 4*broadColumns
 	if len(parts) == 0 { // the next group of A follows
-		bytes := 4 * group.each * b.kc
+		bytes := 4 * group.height * b.kc
 		t.early = int(uintptr(t.a)-uintptr(t.b)) + bytes
 		t.earlyStep = ceil(bytes, max(1, b.kc/2)*group.count)
 	} else {
 		t.early = int(uintptr(parts[0].at) - uintptr(t.b))
 		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
-	t.prefetchC(group.each)
+	t.prefetchC(group.height)
 	kernels := b.level.broad
 	if !left.packed {
 		kernels = b.level.placed
 	}
-	kernels[group.each](t)
+	kernels[group.height](t)
 }

@@ -191,10 +191,10 @@ func TestLarge_Groups(t *testing.T) {
 				rows, low, high := 0, m, 0
 				for i := range l.count {
 					run := l.group(i)
-					if run.at != rows || run.count != 1 {
+					if run.row != rows || run.count != 1 {
 						t.Fatalf("%d rows: group %d is %v after %d rows", m, i, run, rows)
 					}
-					rows, low, high = rows+run.each, min(low, run.each), max(high, run.each)
+					rows, low, high = rows+run.height, min(low, run.height), max(high, run.height)
 				}
 				if rows != m || high > low+1 || high > k.level.largest() {
 					t.Fatalf("%d groups of %d to %d rows are %d of %d", l.count, low, high, rows, m)

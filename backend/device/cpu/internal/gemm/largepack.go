@@ -44,7 +44,7 @@ func (l *large) copiesRows() bool { return l.b.packed == nil && l.b.view.Col == 
 func (l *large) packGroups(s *scratch, first int) {
 	for i := first; i < min(l.count, first+unitGroups); i++ {
 		run := l.group(i)
-		l.blocks(s, func(b block, at int) { b.packLeft(l.left[at*l.mb+run.at*b.kc:], run.at, run.each) })
+		l.blocks(s, func(b block, at int) { b.packLeft(l.left[at*l.mb+run.row*b.kc:], run.row, run.height) })
 	}
 }
 

@@ -10,14 +10,14 @@ type leftSide struct {
 	first    int // row of the block that the data begin with
 }
 
-// rows sets where the rows of a run are.
-func (l *leftSide) rows(t *tile, run rows, k int) {
-	at := run.at - l.first
+// setTile sets where a kernel finds the rows of A of a run.
+func (l *leftSide) setTile(t *tile, run tileRun, k int) {
+	at := run.row - l.first
 	if l.packed {
-		t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*k]), 4, 4*run.each, 4*run.each*k
+		t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*k]), 4, 4*run.height, 4*run.height*k
 		return
 	}
-	t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*l.row]), 4*l.row, 4*l.col, 4*run.each*l.row
+	t.a, t.aRow, t.aCol, t.aStep = unsafe.Pointer(&l.data[at*l.row]), 4*l.row, 4*l.col, 4*run.height*l.row
 }
 
 // left is all rows of the block's part of A. Kernels that transpose B take them packed.
@@ -33,10 +33,10 @@ func (b *block) left() leftSide {
 		return b.copyLeft()
 	}
 	dst := b.s.a.take(b.mb * b.kc)
-	for _, run := range groups(b.mb, b.level.rows) {
+	for _, run := range splitRows(b.mb, b.level.rows) {
 		for i := range run.count {
-			at := run.at + i*run.each
-			b.packLeft(dst[at*b.kc:], at, run.each)
+			at := run.row + i*run.height
+			b.packLeft(dst[at*b.kc:], at, run.height)
 		}
 	}
 	return leftSide{data: dst, packed: true}

@@ -5,7 +5,7 @@ type plan struct {
 	mb, nb, kb   int  // rows and columns of C of a task, and length of the contracted axis of a block
 	down, across int  // tasks of a matmul
 	tasks        int  // of all matmuls of the batch
-	sideways     bool // through the rows of A rather than the panels of B
+	rowsOuter    bool // the outer loop is over rows of A and the inner one over panels of B, not the reverse
 	packA        bool // groups of rows of A are packed
 	piece        int  // of a block of the contracted axis, which is computed in pieces; 0: it is not
 }
@@ -36,9 +36,9 @@ func planOf(g *call, count, workers int) plan {
 			break
 		}
 	}
-	p.sideways = p.mb > skinny
-	p.packA = !p.sideways && p.mb > packRows && p.nb >= packColumns
-	if !p.sideways && g.b.scattered(g.k, g.n) {
+	p.rowsOuter = p.mb > skinny
+	p.packA = !p.rowsOuter && p.mb > packRows && p.nb >= packColumns
+	if !p.rowsOuter && g.b.scattered(g.k, g.n) {
 		p.piece = streams
 	}
 	p.kb = p.depth(g)
@@ -65,11 +65,11 @@ func (p *plan) depth(g *call) int {
 	most := Block
 	switch {
 	case g.streams() || p.piece > 0:
-	case g.level.reread > 0 && !p.sideways && g.b.ready() && p.mb > g.level.rows:
+	case g.level.reread > 0 && !p.rowsOuter && g.b.ready() && p.mb > g.level.rows:
 		most = g.level.reread
-	case p.mb <= g.level.rows, g.n <= transposeSize, !p.sideways && g.b.packed != nil && !g.b.transposed:
+	case p.mb <= g.level.rows, g.n <= transposeSize, !p.rowsOuter && g.b.packed != nil && !g.b.transposed:
 		most = longBlock
-	case !p.sideways && (g.b.packed != nil || g.b.view.Col != 1):
+	case !p.rowsOuter && (g.b.packed != nil || g.b.view.Col != 1):
 		most = skinnyBlock
 	}
 	return ceil(ceil(g.k, max(1, ceil(g.k, most))), Block) * Block

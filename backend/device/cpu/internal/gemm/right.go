@@ -86,7 +86,7 @@ func (b *block) packedPanel(j int) rightSide {
 		return r
 	case passes == 1:
 		r.early = bytesEarly
-	case next >= 0 && !b.sideways: // each pass prefetches its share of the next panel
+	case next >= 0 && !b.rowsOuter: // each pass prefetches its share of the next panel
 		r.early = (next - first) / panel * r.row
 	default:
 		return r
@@ -116,23 +116,23 @@ func (b *block) inPlace(j int) rightSide {
 // transposeRight computes the first group of rows of columns [j, j+width), which are contiguous, and copies them on the
 // way unless there are no other rows. Kernels take 16 rows and columns of B at once; what is left is copied first.
 func (b *block) transposeRight(left leftSide, j, width int, single bool) rightSide {
-	run := groups(b.mb, b.level.rows)[0]
+	run := splitRows(b.mb, b.level.rows)[0]
 	run.count = 1
 	dst := b.s.b.take(b.kc * panel)
 	whole, most := width/transposeSize*transposeSize, b.kc/transposeSize*transposeSize
 	b.transposeTiles(left, run, rightPart{j, whole, most}, dst, single)
 	if most < b.kc {
 		b.copyPart(dst, j, 0, whole, most)
-		b.begin(left, run, j, panelAt(dst))
+		b.setTile(left, run, j, panelAt(dst))
 		t := &b.s.tile
 		t.a, t.b, t.k, t.mode = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, resume
-		b.level.tiles(b.s, run.each, whole, false)
+		b.level.tiles(b.s, run.height, whole, false)
 	}
 	if whole < width {
 		at := whole % panel
 		b.copyPart(dst, j+whole-at, at, width-whole, 0)
-		b.begin(left, run, j+whole, panelAt(dst[at:]))
-		b.level.tiles(b.s, run.each, width-whole, false)
+		b.setTile(left, run, j+whole, panelAt(dst[at:]))
+		b.level.tiles(b.s, run.height, width-whole, false)
 	}
 	return panelAt(dst)
 }
@@ -141,9 +141,9 @@ func (b *block) transposeRight(left leftSide, j, width int, single bool) rightSi
 type rightPart struct{ j, columns, k int }
 
 // transposeTiles computes whole tiles, and copies what they transpose unless they are the only ones.
-func (b *block) transposeTiles(left leftSide, run rows, p rightPart, dst []float32, single bool) {
+func (b *block) transposeTiles(left leftSide, run tileRun, p rightPart, dst []float32, single bool) {
 	v := b.b.view
-	b.begin(left, run, p.j, rightSide{at: unsafe.Pointer(&v.Data[b.k0+(b.j0+p.j)*v.Col]), row: 4 * v.Col})
+	b.setTile(left, run, p.j, rightSide{at: unsafe.Pointer(&v.Data[b.k0+(b.j0+p.j)*v.Col]), row: 4 * v.Col})
 	t := &b.s.tile
 	t.k, t.count = p.k, p.columns/transposeSize
 	t.cStep, t.bStep, t.ahead = 4*transposeSize, 4*transposeSize*v.Col, 4*transposeSize*v.Col
@@ -155,7 +155,7 @@ func (b *block) transposeTiles(left leftSide, run rows, p rightPart, dst []float
 		t.keepRows, t.keepStep = 4*panel*transposeSize, 4*transposeSize
 	}
 	if p.k <= Block {
-		b.level.transB[run.each](t)
+		b.level.transB[run.height](t)
 		return
 	}
 	whole := *t
@@ -171,7 +171,7 @@ func (b *block) transposeTiles(left leftSide, run rows, p rightPart, dst []float
 				t.ahead += at/transposeSize*t.aheadStep - 4*at
 			}
 			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/transposeSize*t.keepRows)
-			b.level.transB[run.each](t)
+			b.level.transB[run.height](t)
 		}
 	}
 }

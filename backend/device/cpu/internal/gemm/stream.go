@@ -23,20 +23,20 @@ func (b *block) stream() int {
 	if 4*b.b.view.Row%pageBytes == 0 {
 		most = pageStreams
 	}
-	for _, run := range groups(b.kc, most) {
+	for _, run := range splitRows(b.kc, most) {
 		b.streamGroups(run, columns)
 	}
 	return columns
 }
 
 // streamGroups multiplies and adds groups of rows of B, in calls that stay short.
-func (b *block) streamGroups(run rows, columns int) {
-	most := max(1, streamBytes/(4*columns*max(1, run.each)))
+func (b *block) streamGroups(run tileRun, columns int) {
+	most := max(1, streamBytes/(4*columns*max(1, run.height)))
 	for done := 0; done < run.count; done += most {
-		b.begin(b.inPlaceLeft(0), rows{0, 1, columns / streamColumns}, 0, b.inPlace(0))
-		t, at := &b.s.tile, run.at+done*run.each
+		b.setTile(b.inPlaceLeft(0), tileRun{0, 1, columns / streamColumns}, 0, b.inPlace(0))
+		t, at := &b.s.tile, run.row+done*run.height
 		t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
-		t.k, t.bStep = min(most, run.count-done), run.each*t.bRow
-		b.level.stream[run.each](t)
+		t.k, t.bStep = min(most, run.count-done), run.height*t.bRow
+		b.level.stream[run.height](t)
 	}
 }
