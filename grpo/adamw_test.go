@@ -134,7 +134,7 @@ func plainAdamW(c AdamW, s plainState, g []float64, t int, lr float64) {
 }
 
 // TestAdamW_MatchesPlainGo runs long enough for the bias corrections to fade, with a beta2 that float32 powers would
-// spoil.
+// get wrong.
 func TestAdamW_MatchesPlainGo(t *testing.T) {
 	device := graphtest.Device(t)
 	for name, cfg := range map[string]AdamW{
@@ -224,12 +224,12 @@ func TestGlobalNorm(t *testing.T) {
 
 func TestAdamW_Misuse(t *testing.T) {
 	device := graphtest.Device(t)
-	step := func(cfg AdamW, spoil func(s *AdamWState)) error {
+	step := func(cfg AdamW, corrupt func(s *AdamWState)) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")
 			x := func(n int) *graph.Node { return graph.Const(g, make([]float32, n)) }
 			state := AdamWState{Params: []*graph.Node{x(2)}, M: []*graph.Node{x(2)}, V: []*graph.Node{x(2)}}
-			spoil(&state)
+			corrupt(&state)
 			cfg.Step(state, []*graph.Node{x(2)}, x(NumScalars))
 		})
 	}

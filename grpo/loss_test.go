@@ -500,13 +500,13 @@ func (l misnamed) Spec() LossSpec { return LossSpec{Key: "misnamed", Metrics: l.
 
 func TestBuildLoss_Misuse(t *testing.T) {
 	device := graphtest.Device(t)
-	build := func(l Loss, spoil func(in *LossInputs)) error {
+	build := func(l Loss, corrupt func(in *LossInputs)) error {
 		return graphx.Try(func() {
 			g := graph.NewGraph(device, "misuse")
 			x := func(n int) *graph.Node { return graph.Const(g, make([]float32, n)) }
 			in := LossInputs{New: x(3), Old: x(3), Advantage: x(3), Weight: x(3), Mask: x(3),
 				Denominator: graph.Const(g, float32(1))}
-			spoil(&in)
+			corrupt(&in)
 			BuildLoss(l, in)
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
-// apply computes f of one row, and the gradient of Σ f(x)·target.
-func apply[T float32 | float64](
+// valueAndGradient computes f of one row, and the gradient of Σ f(x)·target.
+func valueAndGradient[T float32 | float64](
 	t *testing.T, f func(*graph.Node) *graph.Node, x, target []float64,
 ) (y, grad []float64) {
 	t.Helper()
@@ -95,7 +95,7 @@ var functions = []struct {
 
 // TestSoftmax_Masked: what is masked has no weight at all.
 func TestSoftmax_Masked(t *testing.T) {
-	y, _ := apply[float32](t, softmax, []float64{3, masked, 1}, []float64{1, 1, 1})
+	y, _ := valueAndGradient[float32](t, softmax, []float64{3, masked, 1}, []float64{1, 1, 1})
 	require.Zero(t, y[1])
 	require.InDelta(t, 1, y[0]+y[2], 1e-6)
 }
@@ -110,8 +110,8 @@ func TestActivations_MatchPlainGo(t *testing.T) {
 				x[i] = float64(float32(src.NormFloat64() * scale))
 			}
 			want := a.plain(x)
-			single, _ := apply[float32](t, a.graph, x, x)
-			double, _ := apply[float64](t, a.graph, x, x)
+			single, _ := valueAndGradient[float32](t, a.graph, x, x)
+			double, _ := valueAndGradient[float64](t, a.graph, x, x)
 			for i := range want {
 				// Each step rounds to 2^-24 of its result, the largest of which is the one returned or a sum of 1 or more.
 				most := 5 * a.errors * 0x1p-24 * max(1, math.Abs(want[i]))
@@ -133,9 +133,9 @@ func TestActivations_GradientMatchesFiniteDifferences(t *testing.T) {
 		x[3], x[5], x[8], x[9] = 0, 12, -14, 1e-3
 		plain := func(x []float64) float64 { return floats.Dot(a.plain(x), target) }
 		want := fd.Gradient(nil, plain, x, &fd.Settings{Formula: fd.Central, Step: 1e-5})
-		_, double := apply[float64](t, a.graph, x, target)
+		_, double := valueAndGradient[float64](t, a.graph, x, target)
 		require.InDeltaSlice(t, want, double, 1e-8, "%s, seed %d", a.name, seed)
-		_, single := apply[float32](t, a.graph, x, target)
+		_, single := valueAndGradient[float32](t, a.graph, x, target)
 		require.InDeltaSlice(t, want, single, 2e-6*a.errors, "%s, seed %d", a.name, seed)
 	}
 }
@@ -152,7 +152,7 @@ func TestSoftmax_Extremes(t *testing.T) {
 		{[]float64{0}, []float64{1}},
 	} {
 		target := []float64{0.3, -2, 5, 0.7}[:len(c.x)]
-		y, grad := apply[float32](t, softmax, c.x, target)
+		y, grad := valueAndGradient[float32](t, softmax, c.x, target)
 		require.Equal(t, c.want, y, "%v", c.x)
 		mean := floats.Dot(c.want, target)
 		for i, p := range c.want {
@@ -166,10 +166,10 @@ func TestSoftmax_Extremes(t *testing.T) {
 
 // TestLogSoftmax_Extremes: far below the maximum the result is the difference itself, and nothing is NaN.
 func TestLogSoftmax_Extremes(t *testing.T) {
-	y, grad := apply[float32](t, logSoftmax, []float64{masked, 5, -100, 5 - 50}, []float64{1, 0, 2, 0})
+	y, grad := valueAndGradient[float32](t, logSoftmax, []float64{masked, 5, -100, 5 - 50}, []float64{1, 0, 2, 0})
 	require.Equal(t, []float64{float64(float32(masked)), 0, -105, -50}, y)
 	require.InDeltaSlice(t, []float64{1, -3, 2, 0}, grad, 1e-20)
-	y, _ = apply[float32](t, logSoftmax, []float64{1e30, 1e30}, []float64{1, 1})
+	y, _ = valueAndGradient[float32](t, logSoftmax, []float64{1e30, 1e30}, []float64{1, 1})
 	require.InDeltaSlice(t, []float64{-math.Ln2, -math.Ln2}, y, 1e-7)
 }
 
@@ -179,7 +179,7 @@ func TestSilu_Extremes(t *testing.T) {
 	for i := range ones {
 		ones[i] = 1
 	}
-	y, grad := apply[float32](t, gatedBy(silu), x, ones)
+	y, grad := valueAndGradient[float32](t, gatedBy(silu), x, ones)
 	want := []float64{0, 1e30, 3e38, 0, 0, 88.8, 0, 0, 20, -0.5e-30, 0.5e-30}
 	slope := []float64{0.5, 1, 1, 0, 0, 1, 0, 0, 1, 0.5, 0.5}
 	for i := range x {

@@ -91,7 +91,7 @@ func openFolder(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
-	if err := check(c, folderSet{set}); err != nil {
+	if err := checkTensors(c, folderSet{set}); err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
 	return &Checkpoint{c, folderSet{set}}, nil
@@ -162,14 +162,14 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
 	}
-	if err := check(c, folderSet{file}); err != nil {
+	if err := checkTensors(c, folderSet{file}); err != nil {
 		return nil, err
 	}
 	return &Checkpoint{c, folderSet{file}}, nil
 }
 
-// check compares the tensors with those of the architecture.
-func check(c *Config, set tensorSet) error {
+// checkTensors compares the tensors with those of the architecture.
+func checkTensors(c *Config, set tensorSet) error {
 	var errs []error
 	known := map[string]bool{}
 	for _, s := range c.Specs() {

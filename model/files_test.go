@@ -150,9 +150,9 @@ func TestLoad_NamesWhatIsWrong(t *testing.T) {
 	}
 	vector := func(name string) safetensors.Tensor { return safetensors.NewFloat32(name, []int{1}, []float32{1}) }
 	for _, c := range []struct {
-		name  string
-		spoil func(list []safetensors.Tensor) []safetensors.Tensor
-		want  []string
+		name    string
+		corrupt func(list []safetensors.Tensor) []safetensors.Tensor
+		want    []string
 	}{
 		{"missing", func(list []safetensors.Tensor) []safetensors.Tensor {
 			i, j := find(list, down), find(list, q)
@@ -183,7 +183,7 @@ func TestLoad_NamesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := testWeights(t, smallConfig(false))
-			got, err := Load(writeFolder(t, w.Config, c.spoil(stored(w))))
+			got, err := Load(writeFolder(t, w.Config, c.corrupt(stored(w))))
 			require.Nil(t, got)
 			for _, want := range c.want {
 				require.ErrorContains(t, err, want)
@@ -242,7 +242,7 @@ func TestLoad_NoFiles(t *testing.T) {
 
 // TestSave_Refuses weights that do not fit their configuration, before it writes anything.
 func TestSave_Refuses(t *testing.T) {
-	for name, spoil := range map[string]func(w *Weights){
+	for name, corrupt := range map[string]func(w *Weights){
 		"a tensor less": func(w *Weights) { w.Tensors = w.Tensors[1:] },
 		"another order": func(w *Weights) { slices.Reverse(w.Tensors) },
 		"another shape": func(w *Weights) { slices.Reverse(w.Tensors[0].Shape) },
@@ -250,7 +250,7 @@ func TestSave_Refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, w := t.TempDir(), testWeights(t, smallConfig(true))
-			spoil(w)
+			corrupt(w)
 			require.ErrorContains(t, w.Save(dir), "the configuration requires")
 			_, err := w.Params(graphtest.Device(t))
 			require.ErrorContains(t, err, "the configuration requires")

@@ -56,7 +56,7 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 	if err := set.fill(); err != nil {
 		return nil, err
 	}
-	if err := check(config, set); err != nil {
+	if err := checkTensors(config, set); err != nil {
 		return nil, err
 	}
 	return &Checkpoint{config, set}, nil

@@ -26,7 +26,7 @@ type subtest struct {
 // tests runs named tests of a backend in their order, until one of them has to be given up.
 func tests(t *testing.T, b art.Backend, list []named) {
 	for _, test := range list {
-		if !run(t, test.name, func(t *subtest) { test.run(t, b) }) {
+		if !runSubtest(t, test.name, func(t *subtest) { test.run(t, b) }) {
 			t.Fatalf("the tests after %s did not run", test.name)
 		}
 	}
@@ -38,8 +38,8 @@ type named struct {
 	run  func(*subtest, art.Backend)
 }
 
-// run runs a test. It returns false when a call did not return.
-func run(t *testing.T, name string, test func(*subtest)) (returned bool) {
+// runSubtest runs a test. It returns false when a call did not return.
+func runSubtest(t *testing.T, name string, test func(*subtest)) (returned bool) {
 	t.Run(name, func(t *testing.T) { returned = (&subtest{T: t}).supervise(timeLimit(t), test) })
 	return returned
 }
@@ -48,7 +48,7 @@ func run(t *testing.T, name string, test func(*subtest)) (returned bool) {
 func (t *subtest) Run(name string, test func(*subtest)) {
 	t.count(1)
 	defer t.count(-1)
-	run(t.T, name, test)
+	runSubtest(t.T, name, test)
 }
 
 func (t *subtest) count(n int) {

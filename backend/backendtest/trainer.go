@@ -310,13 +310,13 @@ func testUnpublished(t *subtest, m *art.Model) {
 // testTrainerInvalid checks what is refused before anything is computed.
 func testTrainerInvalid(t *subtest, m *art.Model) {
 	good := target(sample(t, m, 1))
-	for name, spoil := range map[string]func(d *loop.Datum){
+	for name, corrupt := range map[string]func(d *loop.Datum){
 		"id that the vocabulary lacks": func(d *loop.Datum) { d.Input = append([]int32{math.MaxInt32}, d.Input[1:]...) },
 		"target that it lacks":         func(d *loop.Datum) { d.Targets = append([]int32{math.MaxInt32}, d.Targets[1:]...) },
 		"no input":                     func(d *loop.Datum) { *d = loop.Datum{} },
 	} {
 		bad := good
-		spoil(&bad)
+		corrupt(&bad)
 		if isFake(m.Backend()) && name != "no input" {
 			continue // its vocabulary is all of int32
 		}

@@ -61,7 +61,7 @@ func TestAuto(t *testing.T) {
 		"--inputs", "4", "--held", "2", "--steps", "2", "--batch", "1", "--every", "2", "--max-tokens", "6", "--run", "yes"}
 	for range 2 {
 		var stdout, stderr bytes.Buffer
-		if code := run(arguments, &stdout, &stderr); code != 0 {
+		if code := runCommand(arguments, &stdout, &stderr); code != 0 {
 			t.Fatalf("status %d: %s", code, stderr.String())
 		}
 		if text := stdout.String(); !strings.Contains(text, "judge   at most") || !strings.Contains(text, "win rate") {
@@ -77,14 +77,14 @@ func TestAuto(t *testing.T) {
 func TestAuto_Estimate(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	arguments := []string{"auto", "--estimate", "--judge", "gpt-4o@https://api.openai.com/v1", "Do a thing."}
-	code := run(arguments, &stdout, &stderr)
+	code := runCommand(arguments, &stdout, &stderr)
 	if code != 0 || strings.Count(stdout.String(), "$0.00") != 1 || !strings.Contains(stdout.String(), "model") {
 		t.Errorf("status %d, %s%s", code, stdout.String(), stderr.String())
 	}
 	for _, arguments := range [][]string{{"auto"}, {"auto", "Do a thing."}, {"auto", "x", "--judge",
 		"j@http://127.0.0.1:1"}} {
 		stdout.Reset()
-		if code := run(arguments, &stdout, &stderr); code != 2 || stdout.Len() > 0 {
+		if code := runCommand(arguments, &stdout, &stderr); code != 2 || stdout.Len() > 0 {
 			t.Errorf("without a task, or a model that can write: status %d, %s", code, stdout.String())
 		}
 	}

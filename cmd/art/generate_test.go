@@ -218,7 +218,7 @@ func TestScoreAndGenerate_NotFinite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer base.Close()
-	dir := filepath.Join(t.TempDir(), "spoilt")
+	dir := filepath.Join(t.TempDir(), "corrupt")
 	err = base.Export(dir, nil, &model.SaveOptions{Edit: func(_ string, values []float32) error {
 		values[0] = 1e30
 		return nil

@@ -21,7 +21,7 @@ func TestInit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
 	var printed []string
-	if code := run([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 0 {
+	if code := runCommand([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 0 {
 		t.Fatalf("status %d: %s", code, stderr.String())
 	}
 	for _, args := range [][]string{
@@ -46,7 +46,7 @@ func TestInit(t *testing.T) {
 		!strings.Contains(last, "after 2 steps; the run is in .art/") {
 		t.Errorf("when it is finished it prints %s, and before %s", last, printed[1])
 	}
-	if code := run([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 1 {
+	if code := runCommand([]string{"init", "--replace", checkout, "my-agent"}, &stdout, &stderr); code != 1 {
 		t.Errorf("a folder with files: status %d", code)
 	}
 }
@@ -64,7 +64,7 @@ func TestInit_Refused(t *testing.T) {
 		"not a checkout": {[]string{"init", "--replace", dir, filepath.Join(dir, "x")}, 1, "go.mod"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {
+		if code := runCommand(c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: status %d, %s", name, code, stderr.String())
 		}
 	}

@@ -16,10 +16,11 @@ import (
 	"github.com/goart-dev/art"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(runCommand(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes the command and returns its exit status: 0, 1 when a verb fails, and 2 when the arguments are invalid.
-func run(args []string, stdout, stderr io.Writer) int {
+// runCommand executes the command and returns its exit status: 0, 1 when a verb fails, and 2 when the arguments are
+// invalid.
+func runCommand(args []string, stdout, stderr io.Writer) int {
 	err := dispatch(args, stdout, stderr)
 	if err == nil {
 		return 0

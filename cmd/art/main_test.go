@@ -18,7 +18,7 @@ import (
 // command runs the command and returns what it prints.
 func command(args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	status = run(args, &out, &errs)
+	status = runCommand(args, &out, &errs)
 	return status, out.String(), errs.String()
 }
 
@@ -151,7 +151,7 @@ func TestRun_CannotWrite(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "device", "--run", "sum/256"},
 		{"bench", "device", "--json", "--run", "sum/256", "--time", "1ms"}} {
 		var stderr bytes.Buffer
-		if status := run(args, full{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "full") {
+		if status := runCommand(args, full{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "full") {
 			t.Errorf("art %q: status %d, standard error %q", args, status, stderr.String())
 		}
 	}

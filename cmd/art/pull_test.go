@@ -111,7 +111,7 @@ func TestPull_TellsRetries(t *testing.T) {
 		return true
 	}
 	var stdout strings.Builder
-	if status := run([]string{"pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
+	if status := runCommand([]string{"pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
 		t.Fatal("status", status)
 	}
 	if said := <-lines; !strings.HasPrefix(said, "art: pull: try 1 of 5: ") || !strings.Contains(said, "503") ||

@@ -470,7 +470,7 @@ func TestSFT_Schedule(t *testing.T) {
 	const cosine = "--schedule cosine --warmup 0.25"
 	wantOutput(t, sft("whole", cosine), "whole is at step 4")
 	var errs bytes.Buffer
-	if status := run(strings.Fields(sft("stopped", cosine)), &stopAfter{1}, &errs); status == 0 {
+	if status := runCommand(strings.Fields(sft("stopped", cosine)), &stopAfter{1}, &errs); status == 0 {
 		t.Fatal("a run whose output fails goes on")
 	}
 	wantOutput(t, sft("stopped", cosine), "step 3: ", "stopped is at step 4")

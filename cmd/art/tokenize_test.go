@@ -22,7 +22,7 @@ func TestTokenize_JSON(t *testing.T) {
 		{"tokenize", "--json", "testdata/vocabulary.gguf", "the board<|im_end|>"},
 	} {
 		var out, stderr strings.Builder
-		if status := run(args, &out, &stderr); status != 0 {
+		if status := runCommand(args, &out, &stderr); status != 0 {
 			t.Fatalf("%v: status %d, %s", args, status, stderr.String())
 		}
 		var got struct {
@@ -52,7 +52,7 @@ func TestTokenize_Table(t *testing.T) {
 		"tiny":       "9 bytes",
 	} {
 		var out, stderr strings.Builder
-		if status := run([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 ||
+		if status := runCommand([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 ||
 			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: status %d, %s%s", model, status, out.String(), stderr.String())
 		}
@@ -61,7 +61,7 @@ func TestTokenize_Table(t *testing.T) {
 
 func TestTokenize_Ordinary(t *testing.T) {
 	var out, stderr strings.Builder
-	run([]string{"tokenize", "--ordinary", tokenizerFile, "<|im_end|>"}, &out, &stderr)
+	runCommand([]string{"tokenize", "--ordinary", tokenizerFile, "<|im_end|>"}, &out, &stderr)
 	if strings.Contains(out.String(), "535") || !strings.Contains(out.String(), "tokens, 10 bytes") {
 		t.Errorf("%s%s", out.String(), stderr.String())
 	}
@@ -81,7 +81,7 @@ func TestTokenize_Mistakes(t *testing.T) {
 		"no such file":   {"--file", "no-such-file", tokenizerFile},
 	} {
 		var out, stderr strings.Builder
-		status := run(append([]string{"tokenize"}, args...), &out, &stderr)
+		status := runCommand(append([]string{"tokenize"}, args...), &out, &stderr)
 		if status == 0 || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: status %d, %q does not say %q", args, status, stderr.String(), want)
 		}

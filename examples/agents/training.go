@@ -88,8 +88,8 @@ func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
 	if err := r.resume(ctx); err != nil {
 		return nil, err
 	}
-	deal := &art.BatchOptions{Size: t.Batch, Epochs: -1, Seed: t.Seed, Start: t.Model.Step()}
-	for b := range art.Batches(t.Train, deal) {
+	opts := &art.BatchOptions{Size: t.Batch, Epochs: -1, Seed: t.Seed, Start: t.Model.Step()}
+	for b := range art.Batches(t.Train, opts) {
 		if stop, err := r.decide(ctx, b.Step); stop || err != nil {
 			return r.outcome, err
 		}

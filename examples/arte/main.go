@@ -130,8 +130,8 @@ func (e *experiment) close() {
 
 // train makes the steps that are left and returns the last mean reward on held-out questions.
 func (e *experiment) train(ctx context.Context, rewards hook, last float64) float64 {
-	deal := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: e.model.Step()}
-	for b := range art.Batches(e.box.Train, deal) {
+	opts := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: e.model.Step()}
+	for b := range art.Batches(e.box.Train, opts) {
 		if b.Step >= *steps {
 			break
 		}

@@ -101,8 +101,8 @@ func (t *team) step() int {
 
 // train makes the steps that are left and returns the last share of right answers.
 func (t *team) train(ctx context.Context, last float64) (float64, error) {
-	deal := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: t.step()}
-	for b := range art.Batches(questions(), deal) {
+	opts := &art.BatchOptions{Size: *batch, Epochs: -1, Seed: *seed, Start: t.step()}
+	for b := range art.Batches(questions(), opts) {
 		if b.Step >= *steps {
 			break
 		}

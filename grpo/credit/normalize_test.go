@@ -182,7 +182,7 @@ func TestSequence_Validate(t *testing.T) {
 	}
 	s := good()
 	wantOK(t, s.Validate())
-	for want, spoil := range map[string]func(s *Sequence){
+	for want, corrupt := range map[string]func(s *Sequence){
 		"3 ids, 2 trained marks":       func(s *Sequence) { s.Trained = s.Trained[:2] },
 		"4 logprobs":                   func(s *Sequence) { s.Logprobs = make([]float32, 4) },
 		"3 ids and 2 staleness values": func(s *Sequence) { s.Staleness = make([]int, 2) },
@@ -198,7 +198,7 @@ func TestSequence_Validate(t *testing.T) {
 		"logprob 0.5 at trained":       func(s *Sequence) { s.Logprobs[1] = 0.5 },
 	} {
 		s := good()
-		spoil(&s)
+		corrupt(&s)
 		wantErr(t, s.Validate(), want)
 		_, err := Normalize([]Sequence{good(), s}, NormalizeConfig{})
 		if want != "weight -1" { // set by Normalize

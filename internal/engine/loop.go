@@ -10,12 +10,12 @@ import (
 	"github.com/goart-dev/art/internal/machine"
 )
 
-// linger is how long the loop waits for further requests before it computes prompts. Agents that got their replies in
-// one round send their next requests within microseconds; computing these together is worth the wait.
-const linger = time.Millisecond
+// queueDelay is how long the loop waits for further requests before it computes prompts. Agents that got their replies
+// in one round send their next requests within microseconds; computing these together is worth the wait.
+const queueDelay = time.Millisecond
 
-// collecting is how often the loop looks for garbage.
-const collecting = 100 * time.Millisecond
+// gcInterval is how often the loop looks for garbage.
+const gcInterval = 100 * time.Millisecond
 
 // loop is the state of the goroutine that owns the device. It carries out what the scheduler decides.
 type loop struct {
@@ -47,13 +47,13 @@ func (e *Engine) loop() {
 
 // collect collects garbage from time to time.
 func (l *loop) collect() {
-	if now := time.Now(); now.Sub(l.looked) > collecting {
+	if now := time.Now(); now.Sub(l.looked) > gcInterval {
 		l.looked = now
 		machine.CollectGarbage()
 	}
 }
 
-// receive takes new requests: it waits for one if there is nothing to do, lingers before prompts, and otherwise takes
+// receive takes new requests: it waits for one if there is nothing to do, for more before prompts, and otherwise takes
 // those that have arrived. It reports false if the engine is closed.
 func (l *loop) receive() bool {
 	select {
@@ -78,7 +78,7 @@ func (l *loop) receive() bool {
 	for l.sched.Waiting() < l.opts.Slots { // the others wait for the loop
 		wait := time.Duration(0)
 		if l.sched.Free() > l.sched.Waiting() && (l.sched.Waiting() > 0 || l.sched.Prefilling()) {
-			wait = linger
+			wait = queueDelay
 		}
 		select {
 		case j := <-l.queue:

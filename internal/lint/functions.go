@@ -12,22 +12,21 @@ const (
 	maxParameters = 6
 	// Lines of a function, from its name to its closing brace.
 	maxFunctionLines = 60
-	maxFunctionP90   = 24 // in the whole module, tests and generated files aside
 )
 
 // fixedByGoMLX are methods whose parameters an interface of GoMLX defines.
 var fixedByGoMLX = []string{"Gather", "ScatterSum", "ScatterMax", "ScatterMin", "DotGeneral"}
 
-// checkFunctions returns the functions of a Go file with too many parameters or lines, and the lengths of all.
-// Generated files and functions without a body, which are assembly, pass. Tests have no limit of lines.
-func checkFunctions(file source) (problems []string, lengths []int) {
+// checkFunctions returns the functions of a Go file with too many parameters or lines. Generated files and functions
+// without a body, which are assembly, pass. Tests have no limit of lines.
+func checkFunctions(file source) (problems []string) {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file.path, file.data, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		return []string{err.Error()}, nil
+		return []string{err.Error()}
 	}
 	if ast.IsGenerated(parsed) {
-		return nil, nil
+		return nil
 	}
 	for _, decl := range parsed.Decls {
 		f, ok := decl.(*ast.FuncDecl)
@@ -43,14 +42,9 @@ func checkFunctions(file source) (problems []string, lengths []int) {
 		if n := f.Type.Params.NumFields(); n > maxParameters && !fixed {
 			report("parameters", n, maxParameters)
 		}
-		if file.isTest() {
-			continue
-		}
-		lines := end - begin + 1
-		if lines > maxFunctionLines {
+		if lines := end - begin + 1; lines > maxFunctionLines && !file.isTest() {
 			report("lines", lines, maxFunctionLines)
 		}
-		lengths = append(lengths, lines)
 	}
-	return problems, lengths
+	return problems
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -9,24 +8,9 @@ import (
 // TestFunctions checks the parameters and the lengths of all functions.
 func TestFunctions(t *testing.T) {
 	for _, file := range mustGoFiles(t) {
-		problems, _ := checkFunctions(file)
-		for _, problem := range problems {
+		for _, problem := range checkFunctions(file) {
 			t.Error(problem)
 		}
-	}
-}
-
-// TestFunctions_P90: nine of ten functions of the module are short.
-func TestFunctions_P90(t *testing.T) {
-	var all []int
-	for _, file := range mustGoFiles(t) {
-		_, lengths := checkFunctions(file)
-		all = append(all, lengths...)
-	}
-	slices.Sort(all)
-	if p90 := all[len(all)*9/10]; p90 > maxFunctionP90 {
-		t.Errorf("one of ten functions has %d lines or more, want at most %d: split the longest of a package", p90,
-			maxFunctionP90)
 	}
 }
 
@@ -45,8 +29,7 @@ func TestCheckFunctions(t *testing.T) {
 		{"too long", "a.go", "func f() " + body, "f has 61 lines, at most 60"},
 		{"long test", "a_test.go", "func f() " + body, ""},
 	} {
-		problems, _ := checkFunctions(source{c.path, []byte("package a\n\n" + c.text + "\n")})
-		got := strings.Join(problems, "\n")
+		got := strings.Join(checkFunctions(source{c.path, []byte("package a\n\n" + c.text + "\n")}), "\n")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}

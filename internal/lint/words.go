@@ -21,6 +21,8 @@ var privateWords = []struct {
 	{regexp.MustCompile(`(?i)\b(first|second|third) cache\b`), "L1, L2, L3"},
 	{regexp.MustCompile(`(?i)\bspeed of reading\b`), "memory bandwidth"},
 	{regexp.MustCompile(`(?i)\bright, and slow\b`), "exact but slow"},
+	{regexp.MustCompile(`(?i)\binflows?\b`), "source, or producer"},
+	{regexp.MustCompile(`(?i)\blinger(s|ed|ing)?\b`), "spin, delay, or what is meant"},
 	{regexp.MustCompile(`KeepBatchScale`), "NormalizeAdvantages"},
 }
 

@@ -31,6 +31,8 @@ func TestCheckWords(t *testing.T) {
 		{"a.go", "// It mends them.", true},
 		{"a.py", "# rows are fetched ahead", true},
 		{".ci/run", "# large pages", true},
+		{"a.go", "type inflow struct", true},
+		{"a.go", "const linger = 5", true},
 		{"a.go", "// An amendment returned.", false},
 		{"a.go", "// One turn of a conversation turns.", false},
 		{"a.md", "turned", false},

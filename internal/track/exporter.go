@@ -23,9 +23,10 @@ type ExporterOptions[T any] struct {
 	Waiting int
 	// Senders is how many calls of Send there are at once. Default 1.
 	Senders int
-	// Batch is how many items Send gets at most. Default 1. Linger is how long a batch that is not full waits for more.
-	Batch  int
-	Linger time.Duration
+	// Batch is how many items Send gets at most. Default 1. BatchDelay is how long a batch that is not full waits for
+	// more.
+	Batch      int
+	BatchDelay time.Duration
 	// Timeout bounds [Exporter.Close]. Default 10 s.
 	Timeout time.Duration
 	// Logger is told of failures and of what is dropped. Default: none.
@@ -159,7 +160,7 @@ func (x *Exporter[T]) next() (items []T) {
 		case item := <-x.items.Items():
 			items = append(items, item)
 			if full == nil && len(items) < x.opts.Batch {
-				full = time.After(x.opts.Linger)
+				full = time.After(x.opts.BatchDelay)
 			}
 		case <-full:
 			return items

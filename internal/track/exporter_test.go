@@ -66,11 +66,11 @@ func gatherOnes(t *testing.T, events *art.Events, scenarios int) {
 	require.NoError(t, err)
 }
 
-// Everything is sent once, in batches of the largest size or after the time to linger, also what waits at Close.
+// Everything is sent once, in batches of the largest size or after BatchDelay, also what waits at Close.
 func TestExporter_Batches(t *testing.T) {
 	s := &sink{}
 	o := s.options()
-	o.Batch, o.Linger = 20, 50*time.Millisecond
+	o.Batch, o.BatchDelay = 20, 50*time.Millisecond
 	finished := false
 	o.Finish = func(context.Context) error {
 		finished = true

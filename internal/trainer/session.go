@@ -17,11 +17,11 @@ var ErrLost = errors.New("trainer: the training state was lost when the device f
 // safe for concurrent use. A call that returns an error has changed nothing, except that the state is lost when the
 // device fails during an update, or while gradients are added to those that there are.
 type Session struct {
-	trainer *Trainer
-	shapes  *State       // names and shapes
-	on      *deviceState // nil when lost
-	grads   gradients    // nil when there are none
-	spoilt  bool         // a loss whose gradient is among them is not finite, or the gradient
+	trainer   *Trainer
+	shapes    *State       // names and shapes
+	on        *deviceState // nil when lost
+	grads     gradients    // nil when there are none
+	notFinite bool         // a loss whose gradient is among them is not finite, or the gradient
 }
 
 // Pass is the result of a forward pass.
@@ -54,7 +54,7 @@ func (s *Session) Free() {
 		s.on.free()
 	}
 	s.grads.free()
-	s.on, s.grads, s.spoilt = nil, nil, false
+	s.on, s.grads, s.notFinite = nil, nil, false
 }
 
 // State copies the state to the host, without gradients.
@@ -111,7 +111,7 @@ func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lo
 			result.NotFinite = indices(len(batch))
 		}
 	}
-	s.spoilt = s.spoilt || !ok
+	s.notFinite = s.notFinite || !ok
 	if s.grads, err = s.trainer.sum(s.grads, fresh.grads); err != nil {
 		s.Free()
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
@@ -155,7 +155,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 	if err := cfg.Validate(); err != nil {
 		return 0, false, err
 	}
-	if s.spoilt { // a loss can be infinite though its gradient is not
+	if s.notFinite { // a loss can be infinite though its gradient is not
 		s.drop()
 		return math.NaN(), false, nil
 	}
@@ -175,7 +175,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 // drop frees the gradients.
 func (s *Session) drop() {
 	s.grads.free()
-	s.grads, s.spoilt = nil, false
+	s.grads, s.notFinite = nil, false
 	machine.ReturnMemory()
 }
 

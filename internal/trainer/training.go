@@ -51,16 +51,16 @@ func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 
 // update makes one optimizer step, or skips it.
 func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
-	if spoilt := incomparable(part); len(spoilt) > 0 {
-		t.report.skip(part, spoilt, false)
+	if notFinite := incomparable(part); len(notFinite) > 0 {
+		t.report.skip(part, notFinite, false)
 		return nil
 	}
-	part, value, spoilt, err := t.linearize(ctx, part)
+	part, value, notFinite, err := t.linearize(ctx, part)
 	if err != nil {
 		return err
 	}
-	if len(spoilt) > 0 {
-		t.report.skip(part, spoilt, false)
+	if len(notFinite) > 0 {
+		t.report.skip(part, notFinite, false)
 		return nil
 	}
 	weighted, n := weighed(part)
@@ -118,13 +118,13 @@ func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64) {
 }
 
 // skip adds an update to the report that was skipped because of some of its sequences, or because of their sum.
-func (r *Report) skip(part []grpo.Sequence, spoilt []int, overflowed bool) {
+func (r *Report) skip(part []grpo.Sequence, notFinite []int, overflowed bool) {
 	r.Skipped++
 	to := &r.NotFinite
 	if overflowed {
 		to = &r.Overflowed
 	}
-	for _, i := range spoilt {
+	for _, i := range notFinite {
 		*to = append(*to, part[i].Trajectory)
 	}
 }

@@ -16,7 +16,7 @@ import (
 type embedding struct {
 	dtype            dtypes.DType
 	rows, columns, n int
-	spoil            func(f compute.Function, w compute.Value) compute.Value // another use of the weights, or nil
+	corrupt          func(f compute.Function, w compute.Value) compute.Value // another use of the weights, or nil
 }
 
 func (e embedding) compile(t *testing.T, d *Device) compute.Executable {
@@ -30,8 +30,8 @@ func (e embedding) compile(t *testing.T, d *Device) compute.Executable {
 	y := value(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
 	z := value(t)(f.DotGeneral(y, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
 	out := []compute.Value{x, y, z}
-	if e.spoil != nil {
-		out = append(out, e.spoil(f, w))
+	if e.corrupt != nil {
+		out = append(out, e.corrupt(f, w))
 	}
 	if err := f.Return(out, nil); err != nil {
 		t.Fatal(err)

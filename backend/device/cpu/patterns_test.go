@@ -206,9 +206,9 @@ func TestPatterns_Inference(t *testing.T) {
 	})
 	found := countPatterns(c)
 	layers := config.NumLayers
-	check(t, combined(c), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers,
+	checkCounts(t, combined(c), map[string]int{"dot": 4*layers + 1, "swiGLU": layers, "expSum": layers,
 		"productSum": 2 * layers})
-	check(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers,
+	checkCounts(t, found, map[string]int{"RMSNorm": 4*layers + 1, "RMSNorm and RoPE": 2 * layers, "SwiGLU": layers,
 		"attention": layers, "log-softmax": 1, "logprobs": 0})
 	if lora, _, alone := joined(c); lora != 6*layers || alone != layers { // values go to the cache, in another order
 		t.Errorf("%d of %d sums of a layer and its adapter are in a loop with what follows, %d alone", lora, 7*layers, alone)
@@ -251,9 +251,9 @@ func TestPatterns_Training(t *testing.T) {
 		return append(graph.Gradient(loss, trained...), metrics)
 	})
 	layers := patternConfig().NumLayers
-	check(t, countPatterns(c), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": 2 * layers,
+	checkCounts(t, countPatterns(c), map[string]int{"RMSNorm and RoPE": 2 * layers, "SwiGLU": 2 * layers,
 		"attention": 2 * layers, "attention backward": layers, "logprobs": 1, "log-softmax": 0})
-	check(t, combined(c), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers,
+	checkCounts(t, combined(c), map[string]int{"dot": 5*layers + 2, "productSum": 4 * layers, "swiGLUSlope": layers,
 		"expSum": 2 * layers})
 	if got := countPatterns(c)["RMSNorm"]; got < 4*layers+1 {
 		t.Errorf("%d RMSNorm", got)
@@ -339,13 +339,13 @@ func TestPatterns_AdamW(t *testing.T) {
 			inPlace++
 		}
 	}
-	check(t, combined(c), map[string]int{"adamW": tensors})
+	checkCounts(t, combined(c), map[string]int{"adamW": tensors})
 	if passes != tensors || inPlace != 3*tensors {
 		t.Errorf("%d passes for %d tensors, %d of %d outputs in place", passes, tensors, inPlace, 3*tensors)
 	}
 }
 
-func check(t *testing.T, found, want map[string]int) {
+func checkCounts(t *testing.T, found, want map[string]int) {
 	t.Helper()
 	for name, n := range want {
 		if found[name] != n {

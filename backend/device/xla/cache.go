@@ -126,18 +126,18 @@ func (c *cache) compile(args *compileArgs) unsafe.Pointer {
 // called does not matter.
 func (c *cache) name(args *compileArgs) (string, error) {
 	sum := sha256.New()
-	add(sum, c.machine)
+	hashPart(sum, c.machine)
 	if err := c.addClient(sum, args.client); err != nil {
 		return "", err
 	}
-	add(sum, text(args.options, args.optionsSize))
-	add(sum, text(args.program.format, args.program.formatSize))
-	add(sum, unnamed(text(args.program.code, args.program.codeSize)))
+	hashPart(sum, text(args.options, args.optionsSize))
+	hashPart(sum, text(args.program.format, args.program.formatSize))
+	hashPart(sum, unnamed(text(args.program.code, args.program.codeSize)))
 	return filepath.Join(c.folder, fmt.Sprintf("%x.pjrt", sum.Sum(nil))), nil
 }
 
-// add adds a part to a hash.
-func add(sum hash.Hash, part []byte) {
+// hashPart adds a part to a hash, with its length.
+func hashPart(sum hash.Hash, part []byte) {
 	fmt.Fprintf(sum, "%d ", len(part))
 	sum.Write(part)
 }
@@ -169,7 +169,7 @@ func (c *cache) addClient(sum hash.Hash, client unsafe.Pointer) error {
 	if err != nil {
 		return err
 	}
-	add(sum, text(version.at, version.size))
+	hashPart(sum, text(version.at, version.size))
 	list, err := ask(devices, client)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (c *cache) addClient(sum hash.Hash, client unsafe.Pointer) error {
 		if err != nil {
 			return err
 		}
-		add(sum, text(kind.at, kind.size))
+		hashPart(sum, text(kind.at, kind.size))
 	}
 	return nil
 }

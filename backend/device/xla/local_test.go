@@ -15,8 +15,8 @@ import (
 	"github.com/goart-dev/art/backend/local"
 )
 
-// run is a model of a run directory on a device, with bfloat16 matrices.
-func run(t *testing.T, dir, device string) (m *art.Model, end func()) {
+// openRun registers a model of a run directory on a device, with bfloat16 matrices.
+func openRun(t *testing.T, dir, device string) (m *art.Model, end func()) {
 	b, err := local.Open(t.Context(), &local.Options{
 		Dir: dir, Device: device, Weights: "bfloat16", Slots: 8, Context: 128, Progress: io.Discard,
 	})
@@ -26,7 +26,7 @@ func run(t *testing.T, dir, device string) (m *art.Model, end func()) {
 	return m, func() { require.NoError(t, b.Close()) }
 }
 
-// play rewards short answers. At the temperature of run, answers differ.
+// play rewards short answers. At the temperature of openRun, answers differ.
 func play(m *art.Model) func(ctx context.Context, question string) (*art.Trajectory, error) {
 	return func(ctx context.Context, question string) (*art.Trajectory, error) {
 		t := art.NewTrajectory(art.User(question))
@@ -60,7 +60,7 @@ func TestLocal_BFloat16(t *testing.T) {
 				}
 			}
 			dir := t.TempDir()
-			m, end := run(t, dir, name)
+			m, end := openRun(t, dir, name)
 			step := func() {
 				groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "What is 31-12?"}, play(m),
 					&art.GatherOptions{GroupSize: 6})
@@ -87,7 +87,7 @@ func TestLocal_BFloat16(t *testing.T) {
 			require.NotEqual(t, before.Logprobs, want.Logprobs, "training changes the model")
 			end()
 
-			m, end = run(t, dir, name)
+			m, end = openRun(t, dir, name)
 			defer end()
 			require.Equal(t, 3, m.Step())
 			got := greedy(t, m)

@@ -102,8 +102,9 @@ func New(opts *Options) (*Tracker, error) {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	t.out = track.NewExporter(track.ExporterOptions[batch]{
-		Name: "otel", Items: "batches of spans", Waiting: maxBatches, Batch: maxTraces, Linger: linger, Timeout: o.Timeout,
-		Logger: o.Logger, Completion: t.metrics.completion, Rollout: t.rollout,
+		Name: "otel", Items: "batches of spans", Waiting: maxBatches, Batch: maxTraces, BatchDelay: batchDelay,
+		Timeout: o.Timeout,
+		Logger:  o.Logger, Completion: t.metrics.completion, Rollout: t.rollout,
 		Lone: func(e art.CompletionEvent) ([]batch, int, error) { return []batch{t.spans.lone(e)}, 0, nil },
 		Send: t.send, Finish: t.finish,
 	})

@@ -20,7 +20,7 @@ const (
 	maxBatches = 1024
 	maxTraces  = 128
 	maxSpans   = 512
-	linger     = time.Second
+	batchDelay = time.Second
 )
 
 // resourceOf returns the attributes of the process that the options set.

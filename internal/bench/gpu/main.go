@@ -35,13 +35,13 @@ type options struct {
 }
 
 func main() {
-	if err := run(); err != nil {
+	if err := runJob(); err != nil {
 		fmt.Fprintln(os.Stderr, "gpu:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func runJob() error {
 	var o options
 	flag.StringVar(&o.name, "device", "xla:cuda", "device to measure")
 	flag.StringVar(&o.shape, "shape", "tiny", "shape of the model: "+shapeNames())

@@ -80,7 +80,7 @@ func main() {
 	if *count > 0 {
 		err = printMeasured(ctx, *out, *count, *show)
 	} else {
-		err = run(ctx, *out, *seed)
+		err = makeModel(ctx, *out, *seed)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tinymodel:", err)
@@ -88,7 +88,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out string, seed uint64) error {
+func makeModel(ctx context.Context, out string, seed uint64) error {
 	vocab, err := trainBPE(corpus(seed, 20_000), numMerges, pattern, specials)
 	if err != nil {
 		return err

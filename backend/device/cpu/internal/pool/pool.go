@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A goroutine that waits for a loop, or for its end, looks for it a while before it sleeps. To wake it takes from 60 us
+// A goroutine that waits for a loop, or for its end, spins for a while before it sleeps. To wake it takes from 60 us
 // to more than a millisecond, and the loops of a graph take as long, or less. Workers often wait for the last iteration
 // of a long loop, which takes milliseconds.
 const (
-	linger = 5 * time.Millisecond
-	looks  = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
-	pauses = 8  // rounds of the pause instruction between two looks
-	offers = 4  // to let another goroutine run, between two offers to let another process run
+	spinTime = 5 * time.Millisecond
+	looks    = 32 // between two offers to let another goroutine run: 1.9 us on a Cascade Lake
+	pauses   = 8  // rounds of the pause instruction between two looks
+	offers   = 4  // to let another goroutine run, between two offers to let another process run
 )
 
 // Pool is a set of workers. Its methods may be called from several goroutines.
@@ -28,7 +28,7 @@ type Pool struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	loops   []*loop       // that may have iterations left
-	posted  atomic.Uint64 // number of loops so far; a worker that lingers watches it
+	posted  atomic.Uint64 // number of loops so far; a worker that spins watches it
 	closed  bool
 }
 
@@ -158,7 +158,7 @@ func (p *Pool) watch(seen uint64) bool {
 // spin looks for a while whether something happened, and reports whether it did.
 func spin(happened func() bool) bool {
 	start := time.Now()
-	for n := 1; time.Since(start) < linger; n++ {
+	for n := 1; time.Since(start) < spinTime; n++ {
 		for range looks {
 			if happened() {
 				return true
