@@ -337,7 +337,7 @@ func TestRollouts_Pin(t *testing.T) {
 	s.refused("POST", "/v1/chat/completions", `{"model": "player@7", "messages": [{"role": "user", "content": "x"}]}`, 404,
 		"model_not_found", "checkpoint")
 	plain := newRecording(t, &sampling{}, nil)
-	plain.refused("POST", "/v1/rollouts", `{"model": "player", "pin": true}`, 400, "unsupported", "art.Pinner")
+	plain.refused("POST", "/v1/rollouts", `{"model": "player", "pin": true}`, 400, "unsupported", "driver.Pinner")
 }
 
 // Prompts of texts and of token ids are recorded too, streamed or not: a prompt that goes on from all ids before
