@@ -9,7 +9,7 @@
 //	model := art.NewModel("player", &art.ModelOptions{Events: page.Events()})
 //
 // [New] is the handler alone, for a server that there is already; mount it with [net/http.StripPrefix]. It needs
-// nothing but the run directories, which it watches: art dash shows runs of other processes, and of the past.
+// nothing but the run directories, which it watches: art runs dash shows runs of other processes, and of the past.
 //
 // The page is HTML that the server makes, charts included. It works without JavaScript, which adds updates, readings
 // under the pointer and keys. Everything is embedded; the browser makes no request to another host. What agents and

@@ -77,7 +77,8 @@ func (h *Handler) starredOf(at *place, group int) (map[int]bool, error) {
 // starred takes the form of a star.
 func (h *Handler) starred(r *http.Request) (to string, err error) {
 	if !h.opts.Stars {
-		return "", &httpError{http.StatusForbidden, "the page is read-only: art dash --stars lets people star trajectories"}
+		return "", &httpError{http.StatusForbidden,
+			"the page is read-only: art runs dash --stars lets people star trajectories"}
 	}
 	found, err := h.store.find(r.PostForm.Get("run"))
 	if err != nil {

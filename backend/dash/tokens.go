@@ -40,7 +40,7 @@ func (h *Handler) paint(ctx context.Context, d *groupData) error {
 		d.Note = strings.TrimSpace(d.Note + " Tokens are shown as ids: " + err.Error() + ".")
 	}
 	if d.Color == "change" && h.opts.Logprobs == nil {
-		return badRequest("how logprobs changed is not known here: art dash computes it, and a program whose " +
+		return badRequest("how logprobs changed is not known here: art runs dash computes it, and a program whose " +
 			"dash.Options have Logprobs")
 	}
 	for i := range d.Columns {

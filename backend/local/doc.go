@@ -9,7 +9,7 @@
 // "tiny" is the built-in model (package model/tiny). Any other name is a folder with config.json, model.safetensors (or
 // shards), tokenizer.json and tokenizer_config.json in the format of Hugging Face; or, when there is no such folder,
 // ORG/NAME or ORG/NAME@revision of a model on the hub. It is fetched once, into the cache shared with Python (package
-// model/hub). Afterwards only the cache is used: a branch that moves on the hub changes nothing until `art pull`
+// model/hub). Afterwards only the cache is used: a branch that moves on the hub changes nothing until `art model pull`
 // fetches it. A run records the commit of its base model.
 //
 // # Run directory

@@ -69,8 +69,8 @@ func (m *memory) available(part float64) (bytes float64, known bool) {
 
 // fitHint says what may help a training that does not fit.
 func (b *Backend) fitHint() string {
-	hint := "leave it out, or make it shorter: lower MaxTokens, or Context of local.Options; art inspect tells what " +
-		"lengths take"
+	hint := "leave it out, or make it shorter: lower MaxTokens, or Context of local.Options; art model inspect tells " +
+		"what lengths take"
 	if b.opts.MicroTokens > 0 {
 		hint += "; lower MicroTokens of local.Options"
 	}

@@ -74,9 +74,9 @@ type Options struct {
 	// the device computes the attention of a training, which rounds the same; else float32.
 	CacheType string
 	// WarmUp has Register compile the programs that requests may need, so that none waits for a compilation. On a device
-	// of XLA that takes minutes; see art inspect --device for how many there are. Models whose adapters have equal layouts
-	// share them, and those of the base model and of four layouts, at least, are kept. Programs of a training are not
-	// among them: they depend on its loss, and on what its sequences share. Default: each is compiled when it is first
+	// of XLA that takes minutes; see art model inspect --device for how many there are. Models whose adapters have equal
+	// layouts share them, and those of the base model and of four layouts, at least, are kept. Programs of a training are
+	// not among them: they depend on its loss, and on what its sequences share. Default: each is compiled when it is first
 	// needed.
 	WarmUp bool
 	// Queue is the number of requests that may wait for a slot, of each base model. Those beyond get [art.ErrBusy], which

@@ -69,7 +69,7 @@ func TestRegister_HubErrors(t *testing.T) {
 	require.ErrorContains(t, err, "no such model")
 	require.ErrorContains(t, err, "path of a folder")
 	t.Setenv("HF_HUB_OFFLINE", "1")
-	require.ErrorContains(t, register("acme/robot"), "art pull acme/robot")
+	require.ErrorContains(t, register("acme/robot"), "art model pull acme/robot")
 	require.Empty(t, server.Requests()[1:], "offline is offline")
 	require.ErrorContains(t, register("no such thing"), "neither a folder, nor a GGUF file, nor ORG/NAME")
 }

@@ -24,7 +24,7 @@ import (
 const (
 	// usable is the fraction of the free memory that may be planned. The rest is for garbage, and for other programs.
 	usable = 0.9
-	// processBytes is the memory of a process besides tensors: see art inspect.
+	// processBytes is the memory of a process besides tensors: see art model inspect.
 	processBytes = 128 << 20
 	// unknownFree is assumed to be free beside the weights where the system or the device does not report it.
 	unknownFree = 8 << 30

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	verbs["bench"] = verb{
+	verbs["debug bench"] = verb{
 		summary: "benchmark the CPU device, a model on it, or training",
 		args:    "device | decode|prefill|serve MODEL | train",
 		runs:    true,
@@ -59,7 +59,8 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 				case len(args) == 2:
 					return o.benchModel(args[0], args[1], stdout, stderr)
 				}
-				return badUsage("want device, train, or decode, prefill or serve and a MODEL\n\n%s", verbs["bench"].help("bench"))
+				return badUsage("want device, train, or decode, prefill or serve and a MODEL\n\n%s",
+					verbs["debug bench"].help("debug bench"))
 			}
 		},
 	}
@@ -95,7 +96,7 @@ func benchFlags(flags *flag.FlagSet, args []string) error {
 		return nil
 	}
 	return badUsage("%s: not a flag of %s, which takes --json, --%s", strings.Join(other, ", "),
-		"bench "+kind, strings.Join(known, ", --"))
+		"debug bench "+kind, strings.Join(known, ", --"))
 }
 
 // benchOptions are the flags of bench.

@@ -11,7 +11,7 @@ const someJobs = "^(matmul/(2048x8x896/plain|1x896x4864/transposed)|.*/256x896)$
 
 // TestBench_JSON: each result has its keys, and consistent numbers.
 func TestBench_JSON(t *testing.T) {
-	status, stdout, stderr := command("bench", "device", "--json", "--time", "1ms", "--run", someJobs)
+	status, stdout, stderr := command("debug", "bench", "device", "--json", "--time", "1ms", "--run", someJobs)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -37,7 +37,7 @@ func TestBench_JSON(t *testing.T) {
 
 // TestBench_Table: as many rows as operations, in lines that fit.
 func TestBench_Table(t *testing.T) {
-	status, stdout, stderr := command("bench", "device", "--time", "0s", "--run", someJobs)
+	status, stdout, stderr := command("debug", "bench", "device", "--time", "0s", "--run", someJobs)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -52,7 +52,7 @@ func TestBench_Table(t *testing.T) {
 // TestBench_NoDevice: without a device nothing can be measured.
 func TestBench_NoDevice(t *testing.T) {
 	t.Setenv("ART_CPU", "mmx")
-	status, stdout, stderr := command("bench", "device")
+	status, stdout, stderr := command("debug", "bench", "device")
 	if status != 1 || stdout != "" || !strings.Contains(stderr, "mmx") {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
 	}
@@ -78,7 +78,7 @@ func TestBench_Model(t *testing.T) {
 		{[]string{"prefill", "--prompt", "20,30", "--repeat", "2"}, "tokens_per_s", 2},
 		{[]string{"serve", "--agents", "3", "--turns", "2", "--system", "20", "--new", "5", "--tokens", "4"}, "turns_per_s", 1},
 	} {
-		args := append([]string{"bench", "--json"}, c.args[1:]...)
+		args := append([]string{"debug", "bench", "--json"}, c.args[1:]...)
 		status, stdout, stderr := command(append(args, c.args[0], "tiny")...)
 		if status != 0 {
 			t.Fatalf("%v: status %d, %s", c.args, status, stderr)
@@ -96,7 +96,7 @@ func TestBench_Model(t *testing.T) {
 		{"decode"}, {"train", "tiny"}, {"--tokens", "1", "decode", "tiny"}, {"--requests", "0", "prefill", "tiny"},
 		{"--prompt", "64", "train"}, {"--group-size", "2", "decode", "tiny"}, {"--agents", "3"}, // they would do nothing
 	} {
-		status, stdout, stderr := command(append([]string{"bench"}, args...)...)
+		status, stdout, stderr := command(append([]string{"debug", "bench"}, args...)...)
 		if status != 2 || stdout != "" || stderr == "" {
 			t.Errorf("%v: status %d, %q, %q", args, status, stdout, stderr)
 		}

@@ -6,7 +6,8 @@ import "testing"
 // take at least 20 % less.
 func TestBenchTrain_JSON(t *testing.T) {
 	measure := func(flags ...string) map[string]any {
-		status, stdout, stderr := command(append([]string{"bench", "train", "--json", "--pairs", "1", "--shared-prompt", "96",
+		status, stdout, stderr := command(append([]string{"debug", "bench", "train", "--json", "--pairs", "1",
+			"--shared-prompt", "96",
 			"--answer", "16", "--group-size", "4"}, flags...)...)
 		if status != 0 || stderr != "" {
 			t.Fatalf("status %d, standard error %q", status, stderr)
@@ -41,7 +42,7 @@ func TestBenchTrain_JSON(t *testing.T) {
 // TestBenchTrain_Invalid: bad numbers and names are explained.
 func TestBenchTrain_Invalid(t *testing.T) {
 	for _, args := range [][]string{
-		{"bench", "trains"}, {"bench", "train", "--answer", "0"}, {"bench", "train", "--shape", "x"},
+		{"debug", "bench", "trains"}, {"debug", "bench", "train", "--answer", "0"}, {"debug", "bench", "train", "--shape", "x"},
 	} {
 		if status, _, stderr := command(args...); status != 2 || stderr == "" {
 			t.Errorf("%v: status %d, %q", args, status, stderr)

@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	verbs["dash"] = verb{
+	verbs["runs dash"] = verb{
 		summary: "a web page that shows runs while they are trained",
 		args:    "[DIR]",
 		runs:    true,

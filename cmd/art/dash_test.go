@@ -79,7 +79,7 @@ func TestDash(t *testing.T) {
 // TestWatch prints what there is. What a run stores does not reach the terminal as it is.
 func TestWatch(t *testing.T) {
 	t.Setenv("ART_DIR", smallRun(t))
-	status, stdout, stderr := command("watch", "--once", "player")
+	status, stdout, stderr := command("runs", "watch", "--once", "player")
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, %q", status, stderr)
 	}
@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 	if strings.Contains(stdout, "\x1b") {
 		t.Errorf("escape sequences in %q", stdout)
 	}
-	if status, _, _ := command("watch"); status != 2 {
+	if status, _, _ := command("runs", "watch"); status != 2 {
 		t.Errorf("without a run: status %d", status)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	verbs["diff"] = verb{
+	verbs["runs diff"] = verb{
 		summary: "the same scenarios at two steps, or with two models",
 		args:    "MODEL MODEL FILE",
 		runs:    true,

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	verbs["export"] = verb{
+	verbs["model export"] = verb{
 		summary: "write a model, with a merged adapter",
 		args:    "MODEL FOLDER",
 		runs:    true,

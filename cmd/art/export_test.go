@@ -29,13 +29,13 @@ func TestExport(t *testing.T) {
 		{"tiny", []string{"--dtype", "bfloat16"}, 0.2},
 	} {
 		dir := filepath.Join(t.TempDir(), "new")
-		out := output[exported](t, slices.Concat([]string{"export", "--json"}, c.flags, []string{c.model, dir})...)
+		out := output[exported](t, slices.Concat([]string{"model", "export", "--json"}, c.flags, []string{c.model, dir})...)
 		names := fmt.Sprint(out.Files)
 		if out.Folder != dir || !strings.Contains(names, "tokenizer.json") ||
 			strings.Contains(names, "index") != slices.Contains(c.flags, "--shard") {
 			t.Errorf("%v: %s", c, names)
 		}
-		score := []string{"score", "--json", "--ids", ids}
+		score := []string{"debug", "score", "--json", "--ids", ids}
 		got := output[scored](t, append(score, dir)...)
 		if slices.Contains(c.flags, "--adapter") {
 			score = append(score, "--adapter", adapter)
@@ -46,7 +46,7 @@ func TestExport(t *testing.T) {
 				t.Errorf("%v: logprob %d differs by %v", c, i+1, d)
 			}
 		}
-		if r := output[rendered](t, "render", "--json", dir,
+		if r := output[rendered](t, "debug", "render", "--json", dir,
 			messages(t,
 				`[{"role": "user", "content": "Hi"}]`)); r.Text != "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" {
 			t.Errorf("%v: %q", c, r.Text)
@@ -68,7 +68,7 @@ func TestExport_Errors(t *testing.T) {
 		"neither a folder":      {"nowhere", empty},
 		"adapter_config.json":   {"--adapter", full, "tiny", empty},
 	} {
-		if status, stdout, stderr := command(append([]string{"export"}, args...)...); status == 0 || stdout != "" ||
+		if status, stdout, stderr := command(append([]string{"model", "export"}, args...)...); status == 0 || stdout != "" ||
 			!strings.Contains(stderr, want) {
 			t.Errorf("%v: %d, %q does not say %q", args, status, stderr, want)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	verbs["fork"] = verb{
+	verbs["runs fork"] = verb{
 		summary: "begin a run with a step of another",
 		args:    "RUN NAME",
 		runs:    true,

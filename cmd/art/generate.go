@@ -17,7 +17,7 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-func init() { verbs["generate"] = generate(os.Stdin) }
+func init() { verbs["debug generate"] = generate(os.Stdin) }
 
 // generate returns the verb that samples from a model.
 func generate(stdin io.Reader) verb {
@@ -178,7 +178,7 @@ func (p *prompt) check(args []string) error {
 		}
 	}
 	if forms != 1 || p.chat && len(args) < 2 {
-		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids; art help generate says more")
+		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids; art help debug generate says more")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func tinyAdapter(t *testing.T, changes bool) string {
 // reply. Scoring the prompt with the reply gives the logprobs of the reply.
 func TestGenerate_Forms(t *testing.T) {
 	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "What is 2+2?"}]`)
-	want := output[generated](t, "generate", "--json", "--chat", "tiny", "What", "is", "2+2?")
+	want := output[generated](t, "debug", "generate", "--json", "--chat", "tiny", "What", "is", "2+2?")
 	if want.Text == "" || want.Finish != "end" || len(want.IDs) < 2 || len(want.Logprobs) != len(want.IDs) ||
 		strings.Join(want.Texts[:len(want.IDs)-1], "") != want.Text {
 		t.Fatalf("%+v", want)
@@ -79,20 +79,20 @@ func TestGenerate_Forms(t *testing.T) {
 		{"tiny", "<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n"},
 		{"--chat", "--adapter", tinyAdapter(t, false), "tiny", "What is 2+2?"},
 	} {
-		got := output[generated](t, append([]string{"generate", "--json"}, args...)...)
+		got := output[generated](t, append([]string{"debug", "generate", "--json"}, args...)...)
 		if !slices.Equal(got.PromptIDs, want.PromptIDs) || !slices.Equal(got.IDs, want.IDs) ||
 			!slices.Equal(got.Logprobs, want.Logprobs) {
 			t.Errorf("%q: %+v, want %+v", args, got, want)
 		}
 	}
-	other := output[generated](t, "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny",
+	other := output[generated](t, "debug", "generate", "--json", "--chat", "--adapter", tinyAdapter(t, true), "tiny",
 		"What is 2+2?")
 	if slices.Equal(other.Logprobs, want.Logprobs) {
 		t.Error("the adapter has no effect")
 	}
 
 	all := slices.Concat(want.PromptIDs, want.IDs)
-	got := output[scored](t, "score", "--json", "--ids", numbers(all), "tiny")
+	got := output[scored](t, "debug", "score", "--json", "--ids", numbers(all), "tiny")
 	sum := 0.0
 	for i, lp := range got.Logprobs {
 		if (lp == nil) != (i == 0) {
@@ -114,7 +114,7 @@ func TestGenerate_Forms(t *testing.T) {
 func TestGenerate_Sampling(t *testing.T) {
 	draw := func(args ...string) generated {
 		return output[generated](t,
-			append(append([]string{"generate", "--json", "--temperature", "2"}, args...), "tiny", "The")...)
+			append(append([]string{"debug", "generate", "--json", "--temperature", "2"}, args...), "tiny", "The")...)
 	}
 	a, b, c := draw("--seed", "1"), draw("--seed", "1"), draw("--seed", "2")
 	if !slices.Equal(a.IDs, b.IDs) || slices.Equal(a.IDs, c.IDs) {
@@ -129,7 +129,7 @@ func TestGenerate_Sampling(t *testing.T) {
 	}
 	answer := func(args ...string) generated {
 		return output[generated](t,
-			append(append([]string{"generate", "--json", "--chat"}, args...), "tiny", "What is 2+2?")...)
+			append(append([]string{"debug", "generate", "--json", "--chat"}, args...), "tiny", "What is 2+2?")...)
 	}
 	first := answer().Texts[0]
 	if stopped := answer("--stop", "never", "--stop", first); len(stopped.IDs) != 1 || stopped.Finish != "stop" {
@@ -139,11 +139,11 @@ func TestGenerate_Sampling(t *testing.T) {
 
 // TestGenerate_Text: the text output says how tokens were chosen.
 func TestGenerate_Text(t *testing.T) {
-	_, stdout, _ := command("generate", "--chat", "--max-tokens", "2", "tiny", "What is 2+2?")
+	_, stdout, _ := command("debug", "generate", "--chat", "--max-tokens", "2", "tiny", "What is 2+2?")
 	if !strings.Contains(stdout, "2 tokens after 14 of the prompt, finish: length, greedy (--temperature 0)") {
 		t.Error(stdout)
 	}
-	_, stdout, _ = command("generate", "--max-tokens", "2", "--temperature", "0.5", "tiny", "The")
+	_, stdout, _ = command("debug", "generate", "--max-tokens", "2", "--temperature", "0.5", "tiny", "The")
 	if !strings.Contains(stdout, "temperature 0.5, top-p 1, top-k 0, seed 0") {
 		t.Error(stdout)
 	}
@@ -151,13 +151,13 @@ func TestGenerate_Text(t *testing.T) {
 
 // TestScore_Text: a text from any source is scored token by token.
 func TestScore_Text(t *testing.T) {
-	usually := verbs["score"]
-	t.Cleanup(func() { verbs["score"] = usually })
-	verbs["score"] = score(strings.NewReader("The board"))
+	usually := verbs["debug score"]
+	t.Cleanup(func() { verbs["debug score"] = usually })
+	verbs["debug score"] = score(strings.NewReader("The board"))
 	text := file(t, t.TempDir(), "text", "The board")
 	var outs []string
 	for _, args := range [][]string{{"tiny", "The", "board"}, {"--file", text, "tiny"}, {"tiny"}} {
-		status, stdout, stderr := command(append([]string{"score"}, args...)...)
+		status, stdout, stderr := command(append([]string{"debug", "score"}, args...)...)
 		if status != 0 || stderr != "" || !strings.Contains(stdout, "tokens scored, sum -") ||
 			!strings.Contains(stdout, `"The"`) {
 			t.Fatalf("%q: %d %s%s", args, status, stdout, stderr)
@@ -167,11 +167,11 @@ func TestScore_Text(t *testing.T) {
 	if outs[0] != outs[1] || outs[0] != outs[2] {
 		t.Error(outs)
 	}
-	if status, stdout, stderr := command("score", "--", "tiny", "--json", "- a"); status != 0 ||
+	if status, stdout, stderr := command("debug", "score", "--", "tiny", "--json", "- a"); status != 0 ||
 		!strings.Contains(stdout, "tokens scored") {
 		t.Errorf("behind -- all is text: %d %s%s", status, stdout, stderr)
 	}
-	if _, stdout, _ := command("score", "--ids", "5", "tiny"); !strings.Contains(stdout, "nothing to score") {
+	if _, stdout, _ := command("debug", "score", "--ids", "5", "tiny"); !strings.Contains(stdout, "nothing to score") {
 		t.Error(stdout)
 	}
 }
@@ -183,26 +183,26 @@ func TestScoreAndGenerate_Errors(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"score"}, 2, "want MODEL and one of"},
-		{[]string{"score", "--ids", "1,2", "tiny", "a"}, 2, "want MODEL and one of"},
-		{[]string{"score", "--ids", "1,x", "tiny"}, 2, `"x" is not an id`},
-		{[]string{"score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
-		{[]string{"score", "--ids", "[1, 2,, 3]", "tiny"}, 2, `there is no id between two commas, or after the last one, of "1, 2,, 3"`},
-		{[]string{"score", "--ids", "1,2,", "tiny"}, 2, `after the last one, of "1,2,"`},
-		{[]string{"score", "--ids", "9999", "tiny"}, 1, "token 9999 is not in the vocabulary"},
-		{[]string{"score", "tiny", ""}, 1, "there are no tokens to score"},
-		{[]string{"score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
-		{[]string{"score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},
-		{[]string{"generate", "tiny"}, 2, "want MODEL and one of"},
-		{[]string{"generate", "--chat", "tiny"}, 2, "want MODEL and one of"},
-		{[]string{"generate", "--ids", "1", "tiny", "a"}, 2, "want MODEL and one of"},
-		{[]string{"generate", "--temperature", "-1", "tiny", "a"}, 2, "art: generate: invalid argument: temperature is -1, want a finite number >= 0\n"},
-		{[]string{"generate", "--stop", "", "tiny", "a"}, 2, "a stop string is empty"},
-		{[]string{"generate", "--stop", "x<|im_end|>", "tiny", "a"}, 2, `--stop "x<|im_end|>": <|im_end|> is a special token`},
-		{[]string{"generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
-		{[]string{"generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
-		{[]string{"generate", "--ids", numbers(make([]int32, tinyWeights(t).Config.MaxPositions)), "tiny"}, 1, "too long"},
-		{[]string{"generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "the metadata has no llama."},
+		{[]string{"debug", "score"}, 2, "want MODEL and one of"},
+		{[]string{"debug", "score", "--ids", "1,2", "tiny", "a"}, 2, "want MODEL and one of"},
+		{[]string{"debug", "score", "--ids", "1,x", "tiny"}, 2, `"x" is not an id`},
+		{[]string{"debug", "score", "--ids", "-1", "tiny"}, 2, `"-1" is not an id`},
+		{[]string{"debug", "score", "--ids", "[1, 2,, 3]", "tiny"}, 2, `there is no id between two commas, or after the last one, of "1, 2,, 3"`},
+		{[]string{"debug", "score", "--ids", "1,2,", "tiny"}, 2, `after the last one, of "1,2,"`},
+		{[]string{"debug", "score", "--ids", "9999", "tiny"}, 1, "token 9999 is not in the vocabulary"},
+		{[]string{"debug", "score", "tiny", ""}, 1, "there are no tokens to score"},
+		{[]string{"debug", "score", "nowhere", "a"}, 1, "neither a folder, nor a file"},
+		{[]string{"debug", "score", "--adapter", dir, "tiny", "a"}, 1, "adapter_config.json"},
+		{[]string{"debug", "generate", "tiny"}, 2, "want MODEL and one of"},
+		{[]string{"debug", "generate", "--chat", "tiny"}, 2, "want MODEL and one of"},
+		{[]string{"debug", "generate", "--ids", "1", "tiny", "a"}, 2, "want MODEL and one of"},
+		{[]string{"debug", "generate", "--temperature", "-1", "tiny", "a"}, 2, "art: debug generate: invalid argument: temperature is -1, want a finite number >= 0\n"},
+		{[]string{"debug", "generate", "--stop", "", "tiny", "a"}, 2, "a stop string is empty"},
+		{[]string{"debug", "generate", "--stop", "x<|im_end|>", "tiny", "a"}, 2, `--stop "x<|im_end|>": <|im_end|> is a special token`},
+		{[]string{"debug", "generate", "--top-p", "0", "tiny", "a"}, 2, "top_p is 0"},
+		{[]string{"debug", "generate", "--messages", filepath.Join(dir, "none"), "tiny"}, 1, "no such file"},
+		{[]string{"debug", "generate", "--ids", numbers(make([]int32, tinyWeights(t).Config.MaxPositions)), "tiny"}, 1, "too long"},
+		{[]string{"debug", "generate", "../../internal/gguf/testdata/python.gguf", "a"}, 1, "the metadata has no llama."},
 	} {
 		status, stdout, stderr := command(c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
@@ -226,7 +226,9 @@ func TestScoreAndGenerate_NotFinite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"score"}, {"score", "--json"}, {"generate"}, {"generate", "--json"}} {
+	for _, args := range [][]string{
+		{"debug", "score"}, {"debug", "score", "--json"}, {"debug", "generate"}, {"debug", "generate", "--json"},
+	} {
 		status, stdout, stderr := command(append(args, dir, "a b c")...)
 		if status != 1 || stdout != "" ||
 			!strings.Contains(stderr, "logprob 0 is NaN: numbers of the model or of the adapter are not finite") {

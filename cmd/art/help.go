@@ -9,34 +9,106 @@ import (
 	"strings"
 )
 
-// help prints the help of the command, or of the verb that is named.
+// helpWords ask for help, in place of a verb.
+var helpWords = map[string]bool{"help": true, "-h": true, "-help": true, "--help": true}
+
+// help prints the help of the command, or of the verb or the group that is named.
 func help(args []string, stdout io.Writer) error {
-	switch {
-	case len(args) == 0, slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]):
+	if len(args) == 0 || helpWords[args[0]] {
 		return write(stdout, overview())
-	case len(args) > 1:
+	}
+	name, size := args[0], 1
+	if _, grouped := groups[name]; grouped {
+		if len(args) == 1 {
+			return write(stdout, groupHelp(name))
+		}
+		name, size = name+" "+args[1], 2
+	}
+	v, ok := verbs[name]
+	switch {
+	case !ok:
+		return unknownVerb([]string{"help"}, name, args[size:])
+	case len(args) > size:
 		return badUsage("help: one verb at a time")
 	}
-	v, ok := verbs[args[0]]
-	if !ok {
-		return unknownVerb(args[0])
-	}
-	return write(stdout, v.help(args[0]))
+	return write(stdout, v.help(name))
 }
 
-func unknownVerb(name string) error {
-	names := slices.Sorted(maps.Keys(verbs))
-	return badUsage("no verb is called %q%s\n\n%s", name, suggest("", name, append(names, "help")), overview())
+// unknownVerb says that there is no verb of a name, of one word or two. If a verb in another group, or in none, has it,
+// the error has the command as it has to be: before and after are what stands around the name.
+func unknownVerb(before []string, name string, after []string) error {
+	group, typed := splitName(name)
+	typable := map[string]string{"help": "help"} // what could be meant, by what was typed
+	for name := range groups {
+		typable[name] = name
+	}
+	var near []string
+	for _, name := range slices.Sorted(maps.Keys(verbs)) {
+		g, last := splitName(name)
+		if typable[last] = name; g == group {
+			near = append(near, last)
+		}
+	}
+	if right, ok := typable[typed]; ok && typed != "help" {
+		line := "art"
+		for _, word := range slices.Concat(before, strings.Fields(right), after) {
+			line += " " + shellQuote(word)
+		}
+		return badUsage("there is no art %s: it is\n\n  %s", name, line)
+	}
+	meant := closest(typed, near)
+	if meant == "" {
+		meant = closest(typed, slices.Sorted(maps.Keys(typable)))
+	}
+	text := fmt.Sprintf("no verb is called %q", name)
+	if meant != "" {
+		text += fmt.Sprintf(", did you mean %s?", typable[meant])
+	}
+	if group != "" {
+		return badUsage("%s\n\n%s", text, groupHelp(group))
+	}
+	return badUsage("%s\n\n%s", text, overview())
+}
+
+// splitName returns the group of a verb, empty for one without, and its own name.
+func splitName(name string) (group, own string) {
+	group, own, ok := strings.Cut(name, " ")
+	if !ok {
+		return "", name
+	}
+	return group, own
 }
 
 // overview is the help of the command.
 func overview() string {
 	var b strings.Builder
 	b.WriteString("usage: art VERB [flags] [arguments]\n\n")
-	for _, name := range slices.Sorted(maps.Keys(verbs)) {
-		fmt.Fprintf(&b, "  %-10s %s\n", name, verbs[name].summary)
+	b.WriteString(summaries(""))
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		fmt.Fprintf(&b, "\n%s: %s\n%s", name, groups[name].summary, summaries(name))
 	}
 	b.WriteString("\n`art help VERB` says more. Flags may come before and after arguments; -- ends them.\n")
+	return b.String()
+}
+
+// groupHelp is the help of a group.
+func groupHelp(name string) string {
+	g := groups[name]
+	text := fmt.Sprintf("usage: art %s VERB [flags] [arguments]\n\n%s\n\n%s\n", name, g.summary, summaries(name))
+	if g.alone != "" {
+		text += fmt.Sprintf("`art %s` alone is `art %[1]s %s`. ", name, g.alone)
+	}
+	return text + fmt.Sprintf("`art help %s VERB` says more.\n", name)
+}
+
+// summaries has a line for each verb of a group, or of none.
+func summaries(group string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(verbs)) {
+		if g, _ := splitName(name); g == group {
+			fmt.Fprintf(&b, "  %-14s %s\n", name, verbs[name].summary)
+		}
+	}
 	return b.String()
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	verbs["inspect"] = verb{
+	verbs["model inspect"] = verb{
 		summary: "describe a model, and the memory it needs",
 		args:    "MODEL",
 		runs:    true,
@@ -61,7 +61,7 @@ func defineInspect(flags *flag.FlagSet) action {
 	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 	return func(args []string, stdout, _ io.Writer) error {
 		if len(args) != 1 {
-			return badUsage("one model: art inspect [flags] MODEL")
+			return badUsage("one model: art model inspect [flags] MODEL")
 		}
 		list, err := parseLengths(*lengths)
 		if err != nil {

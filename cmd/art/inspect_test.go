@@ -50,7 +50,8 @@ func numParams(w *model.Weights) float64 {
 // TestInspect_Tiny: the folder has the same report as the built-in model, except for the stored type.
 func TestInspect_Tiny(t *testing.T) {
 	inspect := func(name string) map[string]any {
-		status, stdout, stderr := command("inspect", "--json", "--lengths", "64,256", "--slots", "4", "--workers", "1", name)
+		status, stdout, stderr := command("model", "inspect", "--json", "--lengths", "64,256", "--slots", "4",
+			"--workers", "1", name)
 		if status != 0 || stderr != "" {
 			t.Fatalf("status %d, standard error %q", status, stderr)
 		}
@@ -97,7 +98,8 @@ func TestInspect_Tiny(t *testing.T) {
 // an adapter keeps the logits of all tokens; if it alone has one, nothing is kept of the layers.
 func TestInspect_Targets(t *testing.T) {
 	inspect := func(args ...string) (copies, work float64) {
-		status, stdout, stderr := command(slices.Concat([]string{"inspect", "--json", "--lengths", "64", "--workers", "1"},
+		status, stdout, stderr := command(slices.Concat(
+			[]string{"model", "inspect", "--json", "--lengths", "64", "--workers", "1"},
 			args, []string{"tiny"})...)
 		if status != 0 || stderr != "" {
 			t.Fatalf("status %d, standard error %q", status, stderr)
@@ -147,7 +149,8 @@ func TestInspect_Targets(t *testing.T) {
 // TestInspect_Architectures: the memory of each covers all parameters, and both graphs compile.
 func TestInspect_Architectures(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
-		status, stdout, stderr := command("inspect", "--json", "--lengths", "32", "--slots", "2", "--workers", "1", m.Dir)
+		status, stdout, stderr := command("model", "inspect", "--json", "--lengths", "32", "--slots", "2",
+			"--workers", "1", m.Dir)
 		if status != 0 || stderr != "" {
 			t.Fatalf("%s: status %d, standard error %q", m.Name, status, stderr)
 		}
@@ -171,14 +174,14 @@ func TestInspect_Text(t *testing.T) {
 	defer s.Close()
 	t.Setenv("HF_ENDPOINT", s.URL())
 	t.Setenv("HF_HOME", t.TempDir())
-	if status, _, stderr := command("inspect", "acme/robot"); status != 1 ||
-		!strings.Contains(stderr, "art pull acme/robot") {
+	if status, _, stderr := command("model", "inspect", "acme/robot"); status != 1 ||
+		!strings.Contains(stderr, "art model pull acme/robot") {
 		t.Errorf("before it is fetched: status %d, %q", status, stderr)
 	}
-	if status, _, stderr := command("pull", "acme/robot"); status != 0 {
+	if status, _, stderr := command("model", "pull", "acme/robot"); status != 0 {
 		t.Fatal(stderr)
 	}
-	status, stdout, stderr := command("inspect", "acme/robot")
+	status, stdout, stderr := command("model", "inspect", "acme/robot")
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -196,7 +199,7 @@ func TestInspect_Text(t *testing.T) {
 // described by its header.
 func TestInspect_GGUF(t *testing.T) {
 	path := gguftest.Folder(t, "../../model/tiny")
-	status, stdout, stderr := command("inspect", "--json", "--lengths", "64", path)
+	status, stdout, stderr := command("model", "inspect", "--json", "--lengths", "64", path)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -208,7 +211,7 @@ func TestInspect_GGUF(t *testing.T) {
 	}
 	positive(t, object["template"].(map[string]any), "bytes")
 
-	status, stdout, stderr = command("inspect", "--json", "../../internal/gguf/testdata/python.gguf")
+	status, stdout, stderr = command("model", "inspect", "--json", "../../internal/gguf/testdata/python.gguf")
 	if status != 1 || !strings.Contains(stderr, "the metadata has no llama.") {
 		t.Errorf("status %d, standard error %q", status, stderr)
 	}
@@ -233,7 +236,7 @@ func TestInspect_ConfigAlone(t *testing.T) {
 		}
 	}
 	write(config)
-	status, stdout, stderr := command("inspect", "--lengths", "64", "--workers", "1", "--slots", "2", dir)
+	status, stdout, stderr := command("model", "inspect", "--lengths", "64", "--workers", "1", "--slots", "2", dir)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -245,7 +248,7 @@ func TestInspect_ConfigAlone(t *testing.T) {
 		}
 	}
 	write(strings.Replace(config, "qwen3_moe", "mixtral", 1))
-	status, stdout, stderr = command("inspect", dir)
+	status, stdout, stderr = command("model", "inspect", dir)
 	if status != 1 || !strings.Contains(stderr, "a text model with experts") || strings.Contains(stderr, "safetensors") {
 		t.Errorf("status %d, standard error %q, output\n%s", status, stderr, stdout)
 	}
@@ -261,7 +264,7 @@ func TestInspect_Unsupported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	status, stdout, stderr := command("inspect", dir)
+	status, stdout, stderr := command("model", "inspect", dir)
 	if status != 1 || !strings.Contains(stdout, "RobotForCausalLM") ||
 		!strings.Contains(stdout, fmt.Sprint(numParams(tinyWeights(t)))) || !strings.Contains(stderr, "model_type") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
@@ -273,7 +276,8 @@ func TestInspect_Unsupported(t *testing.T) {
 func TestInspect_Device(t *testing.T) {
 	var cache float64
 	inspect := func(args ...string) (weights, programs float64) {
-		status, stdout, stderr := command(append(append([]string{"inspect", "--json", "--lengths", "64", "--slots", "4",
+		status, stdout, stderr := command(append(append([]string{"model", "inspect", "--json", "--lengths", "64",
+			"--slots", "4",
 			"--device"}, args...), "tiny")...)
 		if status != 0 || stderr != "" {
 			t.Fatalf("status %d, standard error %q", status, stderr)
@@ -305,7 +309,7 @@ func TestInspect_Device(t *testing.T) {
 	if _, many := inspect("cpu"); many <= few {
 		t.Errorf("%v programs on the CPU device, and %v on one that compiles slowly", many, few)
 	}
-	_, stdout, _ := command("inspect", "--lengths", "64", "--slots", "4", "--device", "xla:cuda", "tiny")
+	_, stdout, _ := command("model", "inspect", "--lengths", "64", "--slots", "4", "--device", "xla:cuda", "tiny")
 	for _, want := range []string{
 		"xla:cuda, 4 replies of 64 tokens: weights ", fmt.Sprintf("%v programs for the adapters of a layout", few),
 		"prompt: 4 rows, 1, 16, 64 tokens, of windows of 64",
@@ -322,7 +326,7 @@ func TestInspect_Device(t *testing.T) {
 // few. A GPU computes one micro-batch at a time, whatever --workers says.
 func TestInspect_DeviceTraining(t *testing.T) {
 	inspect := func(device string, args ...string) map[string]any {
-		status, stdout, stderr := command(append([]string{"inspect", "--json", "--lengths", "64", "--device", device,
+		status, stdout, stderr := command(append([]string{"model", "inspect", "--json", "--lengths", "64", "--device", device,
 			"--workers", "2"}, append(args, "tiny")...)...)
 		if status != 0 || stderr != "" {
 			t.Fatalf("status %d, standard error %q", status, stderr)
@@ -369,7 +373,7 @@ func TestInspect_DeviceTraining(t *testing.T) {
 	if kept := serving["programs_kept"].(float64); kept <= 5*float64(len(programs)) {
 		t.Errorf("%v programs are kept, each layout has %d", kept, len(programs))
 	}
-	_, stdout, _ := command("inspect", "--lengths", "64", "--device", "xla:cuda", "tiny")
+	_, stdout, _ := command("model", "inspect", "--lengths", "64", "--device", "xla:cuda", "tiny")
 	stdout = strings.Join(strings.Fields(stdout), " ")
 	for _, want := range []string{
 		"those of the base model and of 4 layouts are kept, at most ", " training: adapter ", "micro-batches at once: 1 ",
@@ -397,7 +401,7 @@ func TestInspect_GPU(t *testing.T) {
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	inspect := func(device string) string {
-		_, stdout, _ := command("inspect", "--lengths", "64", "--slots", "4", "--device", device, "tiny")
+		_, stdout, _ := command("model", "inspect", "--lengths", "64", "--slots", "4", "--device", device, "tiny")
 		return strings.Join(strings.Fields(stdout), " ")
 	}
 	t.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
@@ -433,24 +437,24 @@ func TestInspect_Fails(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"inspect", 2, "one model"},
-		{"inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
-		{"inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
-		{"inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
-		{"inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16 or int8"},
-		{"inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},
-		{"inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
-		{"inspect --device cpu --cache-type bfloat16 tiny", 2, "need a device of XLA"},
-		{"inspect --device cpu --weights int8 tiny", 2, "need a device of XLA"},
-		{"inspect --device cuda tiny", 2, "--device cuda: want cpu, or a device of XLA such as xla:cpu or xla:cuda"},
-		{"inspect --device :cuda tiny", 2, "--device :cuda: want cpu"},
-		{"inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},
-		{"inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
-		{"inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
-		{fmt.Sprintf("inspect --lengths %d tiny", context+1), 1, fmt.Sprintf("context of %d tokens", context)},
-		{"inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
-		{"inspect .", 1, "model.safetensors"},
-		{"inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},
+		{"model inspect", 2, "one model"},
+		{"model inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
+		{"model inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
+		{"model inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
+		{"model inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16 or int8"},
+		{"model inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},
+		{"model inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
+		{"model inspect --device cpu --cache-type bfloat16 tiny", 2, "need a device of XLA"},
+		{"model inspect --device cpu --weights int8 tiny", 2, "need a device of XLA"},
+		{"model inspect --device cuda tiny", 2, "--device cuda: want cpu, or a device of XLA such as xla:cpu or xla:cuda"},
+		{"model inspect --device :cuda tiny", 2, "--device :cuda: want cpu"},
+		{"model inspect --cache-type fp8 tiny", 2, "--cache-type fp8: want float32 or bfloat16"},
+		{"model inspect --targets q_proj --target-pattern .* tiny", 1, "are both set"},
+		{"model inspect --targets w_proj tiny", 1, `no layer is called "w_proj"; the model has down_proj, embed_tokens`},
+		{fmt.Sprintf("model inspect --lengths %d tiny", context+1), 1, fmt.Sprintf("context of %d tokens", context)},
+		{"model inspect nowhere", 1, "neither a folder, nor a file, nor ORG/NAME"},
+		{"model inspect .", 1, "model.safetensors"},
+		{"model inspect " + broken, 1, "config.json: unexpected end of JSON input (in " + broken + ")"},
 	} {
 		status, _, stderr := command(strings.Fields(c.args)...)
 		if status != c.status || !strings.Contains(stderr, c.want) {

@@ -4,7 +4,8 @@
 //	go install github.com/goart-dev/art/cmd/art@latest
 //	art help
 //
-// Each verb is a file that registers itself in the variable verbs.
+// Each verb is a file that registers itself in the variable verbs. Those of a group have names of two words, such as
+// runs show.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/goart-dev/art"
 )
@@ -43,21 +45,33 @@ func (e usageError) Error() string { return e.text }
 // badUsage returns a usageError.
 func badUsage(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// dispatch runs the verb that the first argument names.
+// dispatch runs the verb that the first arguments name, in one word or two.
 func dispatch(args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return badUsage("a verb is missing\n\n%s", overview())
 	}
-	switch name := args[0]; name {
-	case "help", "-h", "-help", "--help":
-		return help(args[1:], stdout)
-	case "-version", "--version":
-		return verbs["version"].execute("version", args[1:], stdout, stderr)
-	default:
-		v, ok := verbs[name]
-		if !ok {
-			return unknownVerb(name)
-		}
-		return v.execute(name, args[1:], stdout, stderr)
+	first, rest := args[0], args[1:]
+	if helpWords[first] {
+		return help(rest, stdout)
 	}
+	if first == "-version" || first == "--version" {
+		first = "version"
+	}
+	name := first
+	if g, ok := groups[first]; ok {
+		switch {
+		case len(rest) > 0 && helpWords[rest[0]]:
+			return help(append([]string{first}, rest[1:]...), stdout)
+		case g.alone != "" && (len(rest) == 0 || strings.HasPrefix(rest[0], "-")):
+			rest = append([]string{g.alone}, rest...)
+		case len(rest) == 0:
+			return badUsage("%s: a verb is missing\n\n%s", first, groupHelp(first))
+		}
+		name, rest = first+" "+rest[0], rest[1:]
+	}
+	v, ok := verbs[name]
+	if !ok {
+		return unknownVerb(nil, name, rest)
+	}
+	return v.execute(name, rest, stdout, stderr)
 }

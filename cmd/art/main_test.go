@@ -33,17 +33,17 @@ func tinyDoctor(t *testing.T) {
 // TestRun_Help: requested help goes to standard output.
 func TestRun_Help(t *testing.T) {
 	for args, want := range map[string][]string{
-		"help":                {"usage: art VERB", "\n  bench  ", "\n  doctor "},
-		"-h":                  {"usage: art VERB"},
-		"--help":              {"usage: art VERB"},
-		"help doctor":         {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},
-		"doctor -h":           {"usage: art doctor [flags]\n", "\n  --json  "},
-		"help -h":             {"usage: art VERB"},
-		"help --help":         {"usage: art VERB"},
-		"help help":           {"usage: art VERB"},
-		"tokenize tiny -h":    {"usage: art tokenize [flags] MODEL"},
-		"score tiny --help a": {"usage: art score [flags] MODEL"},
-		"help bench":          {"MxKxN", "\n  --run regexp  ", "\n  --time duration  "},
+		"help":                      {"usage: art VERB", "\n  debug bench  ", "\n  doctor ", "\nruns: what is stored"},
+		"-h":                        {"usage: art VERB"},
+		"--help":                    {"usage: art VERB"},
+		"help doctor":               {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},
+		"doctor -h":                 {"usage: art doctor [flags]\n", "\n  --json  "},
+		"help -h":                   {"usage: art VERB"},
+		"help --help":               {"usage: art VERB"},
+		"help help":                 {"usage: art VERB"},
+		"debug tokenize tiny -h":    {"usage: art debug tokenize [flags] MODEL"},
+		"debug score tiny --help a": {"usage: art debug score [flags] MODEL"},
+		"help debug bench":          {"MxKxN", "\n  --run regexp  ", "\n  --time duration  "},
 	} {
 		status, stdout, stderr := command(strings.Fields(args)...)
 		if status != 0 || stderr != "" {
@@ -61,7 +61,7 @@ func TestRun_Help(t *testing.T) {
 // TestHelp_Width: the help of each verb fits into a terminal.
 func TestHelp_Width(t *testing.T) {
 	for name := range verbs {
-		status, stdout, _ := command("help", name)
+		status, stdout, _ := command(append([]string{"help"}, strings.Fields(name)...)...)
 		if status != 0 {
 			t.Errorf("help %s: status %d", name, status)
 		}
@@ -71,16 +71,17 @@ func TestHelp_Width(t *testing.T) {
 
 // TestRun_FlagsAnywhere: flags may come after the model. What follows -- is text.
 func TestRun_FlagsAnywhere(t *testing.T) {
-	want := output[map[string]any](t, "tokenize", "--json", "tiny", "a b")
+	want := output[map[string]any](t, "debug", "tokenize", "--json", "tiny", "a b")
 	for _, args := range [][]string{{"tiny", "--json", "a b"}, {"tiny", "a", "--json", "b"},
 		{"tiny", "a", "b", "-json=true"}, {"--json", "--", "tiny", "a b"}} {
-		if got := output[map[string]any](t, append([]string{"tokenize"}, args...)...); !reflect.DeepEqual(got, want) {
+		got := output[map[string]any](t, append([]string{"debug", "tokenize"}, args...)...)
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, want %v", args, got, want)
 		}
 	}
-	text := output[map[string]any](t, "tokenize", "--json", "tiny", "--", "--json")
-	if same := output[map[string]any](t, "tokenize", "--json", "--", "tiny", "--json"); !reflect.DeepEqual(text, same) ||
-		reflect.DeepEqual(text, want) {
+	text := output[map[string]any](t, "debug", "tokenize", "--json", "tiny", "--", "--json")
+	same := output[map[string]any](t, "debug", "tokenize", "--json", "--", "tiny", "--json")
+	if !reflect.DeepEqual(text, same) || reflect.DeepEqual(text, want) {
 		t.Errorf("%v, want %v", same, text)
 	}
 }
@@ -120,18 +121,28 @@ func TestRun_BadUsage(t *testing.T) {
 		{[]string{"help", "doctor", "bench"}, []string{"one verb"}},
 		{[]string{"doctor", "--jsn"}, []string{"art: doctor: ", "no flag --jsn, did you mean --json?"}},
 		{[]string{"doctor", "now"}, []string{`art: doctor: "now"`, "--json"}},
-		{[]string{"inspct"}, []string{`no verb is called "inspct", did you mean inspect?`}},
+		{[]string{"inspct"}, []string{`no verb is called "inspct", did you mean model inspect?`}},
+		{[]string{"rusn", "show"}, []string{`no verb is called "rusn", did you mean runs?`}},
+		{[]string{"runs", "shwo"}, []string{`no verb is called "runs shwo", did you mean runs show?`, "usage: art runs VERB"}},
+		{[]string{"runs", "exprt"}, []string{`did you mean model export?`}},
+		{[]string{"help", "runs", "shwo"}, []string{`did you mean runs show?`}},
+		{[]string{"help", "runs", "show", "x"}, []string{"one verb"}},
+		{[]string{"model"}, []string{"art: model: a verb is missing", "usage: art model VERB"}},
+		{[]string{"debug"}, []string{"art: debug: a verb is missing", "usage: art debug VERB"}},
+		{[]string{"model", "--json"}, []string{`no verb is called "model --json"`}},
+		{[]string{"runs", "x"}, []string{`no verb is called "runs x"`, "\n  runs list "}},
+		{[]string{"runs", "--jsn"}, []string{"art: runs list: there is no flag --jsn"}},
 		{[]string{"hlep"}, []string{`did you mean help?`}},
-		{[]string{"help", "inspct"}, []string{`did you mean inspect?`}},
+		{[]string{"help", "inspct"}, []string{`did you mean model inspect?`}},
 		{[]string{"frobnicate"}, []string{"no verb is called \"frobnicate\"\n"}},
-		{[]string{"score", "tiny", "--jsn", "text"}, []string{`art: score: there is no flag --jsn, did you mean --json? (write -- before`, "usage: art score"}},
-		{[]string{"generate", "tiny", "--temprature=1", "a"}, []string{`there is no flag --temprature, did you mean --temperature?`}},
-		{[]string{"tokenize", "tiny", "-5"}, []string{`there is no flag --5 (write -- before text that begins with -)`}},
-		{[]string{"tokenize"}, []string{"art: tokenize: name a model"}},
-		{[]string{"bench", "device", "--time", "soon"}, []string{"art: bench: ", "soon", "--time duration"}},
-		{[]string{"bench", "device", "--time", "-1s"}, []string{"art: bench: --time -1s"}},
-		{[]string{"bench", "device", "--run", "("}, []string{"art: bench: --run: ", "missing closing"}},
-		{[]string{"bench", "device", "--run", "conv"}, []string{`art: bench: --run: no operation matches "conv"`, "softmax/256x896"}},
+		{[]string{"debug", "score", "tiny", "--jsn", "text"}, []string{`art: debug score: there is no flag --jsn, did you mean --json? (write -- before`, "usage: art debug score"}},
+		{[]string{"debug", "generate", "tiny", "--temprature=1", "a"}, []string{`there is no flag --temprature, did you mean --temperature?`}},
+		{[]string{"debug", "tokenize", "tiny", "-5"}, []string{`there is no flag --5 (write -- before text that begins with -)`}},
+		{[]string{"debug", "tokenize"}, []string{"art: debug tokenize: name a model"}},
+		{[]string{"debug", "bench", "device", "--time", "soon"}, []string{"art: debug bench: ", "soon", "--time duration"}},
+		{[]string{"debug", "bench", "device", "--time", "-1s"}, []string{"art: debug bench: --time -1s"}},
+		{[]string{"debug", "bench", "device", "--run", "("}, []string{"art: debug bench: --run: ", "missing closing"}},
+		{[]string{"debug", "bench", "device", "--run", "conv"}, []string{`art: debug bench: --run: no operation matches "conv"`, "softmax/256x896"}},
 	} {
 		status, stdout, stderr := command(c.args...)
 		if status != 2 || stdout != "" {
@@ -145,11 +156,36 @@ func TestRun_BadUsage(t *testing.T) {
 	}
 }
 
+// TestRun_Moved: a verb without its group, or with another one, is an error that prints the command as it has to be.
+func TestRun_Moved(t *testing.T) {
+	for name := range verbs {
+		group, own := splitName(name)
+		for _, wrong := range []string{"", "runs", "model", "debug"} {
+			if wrong == group {
+				continue
+			}
+			args := append(strings.Fields(wrong), own, "a b", "it's", "", "--step=3", "x@best")
+			status, stdout, stderr := command(args...)
+			if want := "it is\n\n  art " + name + ` 'a b' 'it'\''s' '' --step=3 x@best` + "\n"; status != 2 || stdout != "" ||
+				!strings.HasPrefix(stderr, "art: there is no art "+strings.Join(args[:len(args)-5], " ")+": ") ||
+				!strings.HasSuffix(stderr, want) {
+				t.Errorf("art %q: status %d, %s", args, status, stderr)
+			}
+		}
+	}
+	status, _, stderr := command("help", "show")
+	if status != 2 || !strings.HasSuffix(stderr, "\n  art help runs show\n") {
+		t.Errorf("art help show: status %d, %s", status, stderr)
+	}
+}
+
 // TestRun_CannotWrite: lost output is an error.
 func TestRun_CannotWrite(t *testing.T) {
 	tinyDoctor(t)
-	for _, args := range [][]string{{"help"}, {"doctor"}, {"doctor", "--json"}, {"bench", "device", "--run", "sum/256"},
-		{"bench", "device", "--json", "--run", "sum/256", "--time", "1ms"}} {
+	for _, args := range [][]string{
+		{"help"}, {"doctor"}, {"doctor", "--json"}, {"debug", "bench", "device", "--run", "sum/256"},
+		{"debug", "bench", "device", "--json", "--run", "sum/256", "--time", "1ms"},
+	} {
 		var stderr bytes.Buffer
 		if status := runCommand(args, full{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "full") {
 			t.Errorf("art %q: status %d, standard error %q", args, status, stderr.String())

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	verbs["migrate"] = verb{
+	verbs["runs migrate"] = verb{
 		summary: "read a run of OpenPipe's ART, 0.3 to 0.5",
 		args:    "FOLDER",
 		runs:    true,

@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	verbs["plot"] = verb{
+	verbs["runs plot"] = verb{
 		summary: "draw the curves of runs, or bars that compare them",
 		args:    "RUN...",
 		runs:    true,

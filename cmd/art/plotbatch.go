@@ -38,7 +38,7 @@ func (p *plotter) batch(names []string, stderr io.Writer) (_ plot.Drawing, err e
 		return nil, err
 	}
 	if other := otherDevice(run.About().Device, backend.Device()); other != "" {
-		fmt.Fprintf(stderr, "art: plot: %s, so micro-batches may have been others; "+
+		fmt.Fprintf(stderr, "art: runs plot: %s, so micro-batches may have been others; "+
 			"take the device of the run with --device\n", other)
 	}
 	drawing := &plot.Packed{Title: p.title}

@@ -15,7 +15,7 @@ import (
 )
 
 func init() {
-	verbs["pull"] = verb{
+	verbs["model pull"] = verb{
 		summary: "fetch a model from the hub",
 		args:    "ORG/NAME[@revision]",
 		text: `
@@ -36,7 +36,7 @@ environment:
 			asJSON := flags.Bool("json", false, "print one JSON object")
 			return func(args []string, stdout, stderr io.Writer) error {
 				if len(args) != 1 {
-					return badUsage("want one model: art pull [--json] ORG/NAME[@revision]")
+					return badUsage("want one model: art model pull [--json] ORG/NAME[@revision]")
 				}
 				return pull(args[0], *asJSON, stdout, stderr)
 			}
@@ -75,7 +75,7 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 		},
 		Retry: func(r hub.Retry) {
 			terminal.say("")
-			fmt.Fprintf(stderr, "art: pull: try %d of %d: %v; the next in %v\n", r.Try, r.Tries, r.Err, r.Pause)
+			fmt.Fprintf(stderr, "art: model pull: try %d of %d: %v; the next in %v\n", r.Try, r.Tries, r.Err, r.Pause)
 		},
 	})
 	terminal.say("")

@@ -26,7 +26,7 @@ func testHub(t *testing.T) *hubtest.Server {
 // TestPull checks that the folder of the model is printed, and nothing else.
 func TestPull(t *testing.T) {
 	s := testHub(t)
-	status, stdout, stderr := command("pull", "acme/robot")
+	status, stdout, stderr := command("model", "pull", "acme/robot")
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -36,7 +36,7 @@ func TestPull(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, have, err)
 		}
 	}
-	status, again, stderr := command("pull", "--json", "acme/robot@main")
+	status, again, stderr := command("model", "pull", "--json", "acme/robot@main")
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -59,7 +59,7 @@ func TestPull_ConfigFirst(t *testing.T) {
 	s := testHub(t)
 	s.Files["config.json"] = []byte(`{"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
 		"vision_config": {"hidden_size": 8}, "text_config": {"model_type": "gemma3_text"}}`)
-	status, stdout, stderr := command("pull", "acme/robot")
+	status, stdout, stderr := command("model", "pull", "acme/robot")
 	for _, want := range []string{
 		"its weights were not fetched", "reads images", `text model of model_type "gemma3_text"`,
 	} {
@@ -85,11 +85,11 @@ func TestPull_Fails(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"pull"}, 2, "art: pull: want one model"},
-		{[]string{"pull", "a/b", "c/d"}, 2, "want one model"},
-		{[]string{"pull", "robot"}, 2, `"robot" is not the name of a model`},
-		{[]string{"pull", "acme/robot@v2"}, 1, `there is no revision "v2"`},
-		{[]string{"pull", "--json", "acme/unknown"}, 1, "no such model"},
+		{[]string{"model", "pull"}, 2, "art: model pull: want one model"},
+		{[]string{"model", "pull", "a/b", "c/d"}, 2, "want one model"},
+		{[]string{"model", "pull", "robot"}, 2, `"robot" is not the name of a model`},
+		{[]string{"model", "pull", "acme/robot@v2"}, 1, `there is no revision "v2"`},
+		{[]string{"model", "pull", "--json", "acme/unknown"}, 1, "no such model"},
 	} {
 		status, stdout, stderr := command(c.args...)
 		if status != c.status || stdout != "" || !strings.Contains(stderr, c.want) {
@@ -111,10 +111,10 @@ func TestPull_TellsRetries(t *testing.T) {
 		return true
 	}
 	var stdout strings.Builder
-	if status := runCommand([]string{"pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
+	if status := runCommand([]string{"model", "pull", "acme/robot"}, &stdout, toChannel(lines)); status != 0 {
 		t.Fatal("status", status)
 	}
-	if said := <-lines; !strings.HasPrefix(said, "art: pull: try 1 of 5: ") || !strings.Contains(said, "503") ||
+	if said := <-lines; !strings.HasPrefix(said, "art: model pull: try 1 of 5: ") || !strings.Contains(said, "503") ||
 		!strings.HasSuffix(said, "the next in 1s\n") {
 		t.Errorf("said %q", said)
 	}

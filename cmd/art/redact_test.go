@@ -51,7 +51,7 @@ func TestReport_Secrets(t *testing.T) {
 	dir := filepath.Join(root, "games", "models", "player")
 	plant(t, root, dir)
 	file := filepath.Join(t.TempDir(), "r.zip")
-	wantOutput(t, "report player --trajectories --out "+file, file)
+	wantOutput(t, "runs report player --trajectories --out "+file, file)
 	z, err := zip.OpenReader(file)
 	if err != nil {
 		t.Fatal(err)

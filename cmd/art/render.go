@@ -13,7 +13,7 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-func init() { verbs["render"] = render(os.Stdin) }
+func init() { verbs["debug render"] = render(os.Stdin) }
 
 // render returns the verb that shows the prompt of a conversation.
 func render(stdin io.Reader) verb {
@@ -73,7 +73,7 @@ type rendered struct {
 
 func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if len(args) < 1 || len(args) > 2 || r.whole && r.proceed {
-		return badUsage("want MODEL and at most one FILE, and one of --whole and --continue; art help render says more")
+		return badUsage("want MODEL and at most one FILE, and one of --whole and --continue; art help debug render says more")
 	}
 	template, err := r.template(args[0])
 	if err != nil {

@@ -23,7 +23,7 @@ func file(t *testing.T, dir, name, text string) string {
 
 func TestRender_JSON(t *testing.T) {
 	messages := file(t, t.TempDir(), "chat.json", `[{"role": "user", "content": "Hi"}]`)
-	status, stdout, stderr := command("render", "--json", "tiny", messages)
+	status, stdout, stderr := command("debug", "render", "--json", "tiny", messages)
 	if status != 0 || stderr != "" {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
@@ -58,18 +58,18 @@ func TestRender_Sources(t *testing.T) {
 		in   string
 		want string
 	}{
-		{[]string{"render", dir}, object, "<a>fx!\n"},
-		{[]string{"render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>fy\n"},
-		{[]string{"render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
-		{[]string{"render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
-		{[]string{"render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<a>!\n"},
-		{[]string{"render", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user:a<|im_end|>\n"},
-		{[]string{"render", "--format", "chatml", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+		{[]string{"debug", "render", dir}, object, "<a>fx!\n"},
+		{[]string{"debug", "render", "--args", `{"mood": "y"}`, "--whole", dir}, object, "<a>fy\n"},
+		{[]string{"debug", "render", "--continue", dir}, `[{"role": "assistant", "content": "ab"}]`, "<ab\n"},
+		{[]string{"debug", "render", "--format", "chatml", dir}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
+		{[]string{"debug", "render", tokenizerFile}, `[{"role": "user", "content": "a"}]`, "<a>!\n"},
+		{[]string{"debug", "render", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user:a<|im_end|>\n"},
+		{[]string{"debug", "render", "--format", "chatml", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 	} {
-		usually := verbs["render"]
-		verbs["render"] = render(strings.NewReader(c.in))
+		usually := verbs["debug render"]
+		verbs["debug render"] = render(strings.NewReader(c.in))
 		status, stdout, stderr := command(c.args...)
-		verbs["render"] = usually
+		verbs["debug render"] = usually
 		if status != 0 || !strings.HasPrefix(stdout, c.want) || !strings.Contains(stdout, " ids: [") {
 			t.Errorf("%v: status %d, %q %q; want %q", c.args, status, stdout, stderr, c.want)
 		}
@@ -80,19 +80,19 @@ func TestRender_Errors(t *testing.T) {
 	dir, broken := t.TempDir(), t.TempDir()
 	file(t, broken, "tokenizer.json", "{")
 	for want, args := range map[string][]string{
-		"want MODEL":                                {"render"},
-		"one of --whole":                            {"render", "--whole", "--continue", "tiny"},
-		"no such file":                              {"render", "nowhere"},
-		"role":                                      {"render", "tiny", file(t, dir, "role.json", `[{"content": "a"}]`)},
-		"none.json: there are no messages":          {"render", "tiny", file(t, dir, "none.json", `{}`)},
-		"list.json: there are no messages":          {"render", "tiny", file(t, dir, "list.json", `[]`)},
-		"broken.json: unexpected end of JSON":       {"render", "tiny", file(t, dir, "broken.json", `[`)},
-		"tools.json: json: cannot unmarshal number": {"render", "tiny", file(t, dir, "tools.json", `{"messages": [{"role": "user", "content": "a"}], "tools": 3}`)},
-		"'{' expected at byte 0 (in " + filepath.Join(dir, "empty.json") + ")": {"render", file(t, dir, "empty.json", "")},
-		"(in " + filepath.Join(dir, "no.model") + ")":                          {"render", file(t, dir, "no.model", "x")},
-		"(in " + broken + ")":   {"render", broken},
-		`"llama" is not known`:  {"render", "--format", "llama", "tiny"},
-		"must be a JSON object": {"render", "--args", "[]", "tiny", file(t, dir, "a.json", `[{"role": "user", "content": "a"}]`)},
+		"want MODEL":                                {"debug", "render"},
+		"one of --whole":                            {"debug", "render", "--whole", "--continue", "tiny"},
+		"no such file":                              {"debug", "render", "nowhere"},
+		"role":                                      {"debug", "render", "tiny", file(t, dir, "role.json", `[{"content": "a"}]`)},
+		"none.json: there are no messages":          {"debug", "render", "tiny", file(t, dir, "none.json", `{}`)},
+		"list.json: there are no messages":          {"debug", "render", "tiny", file(t, dir, "list.json", `[]`)},
+		"broken.json: unexpected end of JSON":       {"debug", "render", "tiny", file(t, dir, "broken.json", `[`)},
+		"tools.json: json: cannot unmarshal number": {"debug", "render", "tiny", file(t, dir, "tools.json", `{"messages": [{"role": "user", "content": "a"}], "tools": 3}`)},
+		"'{' expected at byte 0 (in " + filepath.Join(dir, "empty.json") + ")": {"debug", "render", file(t, dir, "empty.json", "")},
+		"(in " + filepath.Join(dir, "no.model") + ")":                          {"debug", "render", file(t, dir, "no.model", "x")},
+		"(in " + broken + ")":   {"debug", "render", broken},
+		`"llama" is not known`:  {"debug", "render", "--format", "llama", "tiny"},
+		"must be a JSON object": {"debug", "render", "--args", "[]", "tiny", file(t, dir, "a.json", `[{"role": "user", "content": "a"}]`)},
 	} {
 		if status, _, stderr := command(args...); status == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: status %d, standard error %q does not say %q", args, status, stderr, want)
@@ -109,14 +109,15 @@ func TestRender_ToolFormat(t *testing.T) {
 	file(t, dir, "chat_template.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}")
 	chat := file(t, t.TempDir(), "chat.json",
 		`{"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function", "function": {"name": "f"}}]}`)
-	if status, _, stderr := command("render", dir, chat); status != 1 || !strings.Contains(stderr, "ToolFormat (hermes,") {
+	if status, _, stderr := command("debug", "render", dir, chat); status != 1 ||
+		!strings.Contains(stderr, "ToolFormat (hermes,") {
 		t.Errorf("status %d, %q", status, stderr)
 	}
-	if status, stdout, stderr := command("render", "--tool-format", "hermes", dir, chat); status != 0 ||
+	if status, stdout, stderr := command("debug", "render", "--tool-format", "hermes", dir, chat); status != 0 ||
 		!strings.Contains(stdout, `"name": "f"`) {
 		t.Errorf("status %d, %q %q", status, stdout, stderr)
 	}
-	if status, _, stderr := command("render", "--tool-format", "xml", dir, chat); status != 1 ||
+	if status, _, stderr := command("debug", "render", "--tool-format", "xml", dir, chat); status != 1 ||
 		!strings.Contains(stderr, `"xml" is not known`) {
 		t.Errorf("status %d, %q", status, stderr)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	verbs["replay"] = verb{
+	verbs["runs replay"] = verb{
 		summary: "make a step of a run again, and compare",
 		args:    "RUN@STEP",
 		runs:    true,

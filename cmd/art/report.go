@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	verbs["report"] = verb{
+	verbs["runs report"] = verb{
 		summary: "a redacted bundle of a run, for a bug report or a colleague",
 		args:    "RUN",
 		runs:    true,

@@ -112,7 +112,7 @@ func TestRuns(t *testing.T) {
 	if err != nil || len(entries) != 3 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	wantFailure(t, "runs compare player", "want no arguments")
+	wantFailure(t, "runs compare player", "want two of RUN or more")
 	wantFailure(t, "runs prune nobody", "art runs lists those there are")
 	t.Setenv("ART_DIR", t.TempDir())
 	wantOutput(t, "runs", "no runs in")
@@ -120,25 +120,26 @@ func TestRuns(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	trainedRun(t)
-	wantOutput(t, "show player", "games/player, split val, step 2: 8 trajectories in 2 groups, 0 failures",
+	wantOutput(t, "runs show player", "games/player, split val, step 2: 8 trajectories in 2 groups, 0 failures",
 		"\n4 checkpoints, the newest of 0.",
 		"user      yes or no",
 		"because of its length", "== group 1, trajectory 3: reward ")
-	wantOutput(t, "show player --split train --step 0 --group 0 --limit 1", "4 trajectories in 1 group, 0 failures")
-	wantOutput(t, "show player@1 --split train --group 1 --limit 2 --sort worst", "split train, step 1: 4 trajectories",
+	wantOutput(t, "runs show player --split train --step 0 --group 0 --limit 1", "4 trajectories in 1 group, 0 failures")
+	wantOutput(t, "runs show player@1 --split train --group 1 --limit 2 --sort worst",
+		"split train, step 1: 4 trajectories",
 		"the first 2",
 		"7+5=")
-	text := wantOutput(t, "show player --tokens --limit 1", "assistant")
+	text := wantOutput(t, "runs show player --tokens --limit 1", "assistant")
 	if !strings.Contains(text, "]") || strings.Contains(text, "\x1b") {
 		t.Errorf("probabilities, without colours where there is no terminal:\n%s", text)
 	}
-	groups := output[[]*art.TrajectoryGroup](t, "show", "player", "--json")
+	groups := output[[]*art.TrajectoryGroup](t, "runs", "show", "player", "--json")
 	if len(groups) != 2 || groups[0].Trajectories[0].Messages[2].Sample == nil {
 		t.Errorf("%+v", groups)
 	}
-	wantFailure(t, "show player --split test", "the run has trajectories of train, val")
-	wantFailure(t, "show player --group 7", "has 2 groups")
-	wantFailure(t, "show player --step 99", "--step 99: split val has trajectories of steps")
+	wantFailure(t, "runs show player --split test", "the run has trajectories of train, val")
+	wantFailure(t, "runs show player --group 7", "has 2 groups")
+	wantFailure(t, "runs show player --step 99", "--step 99: split val has trajectories of steps")
 }
 
 // A legend has no folders, unless runs could be mistaken for each other.
@@ -157,8 +158,8 @@ func TestPlot(t *testing.T) {
 	trainedRun(t)
 	dir := t.TempDir()
 	for name, args := range map[string]string{
-		"a.svg": "plot player", "b.png": "plot run:games/player@1 player --metric loss/entropy --y nats",
-		"c.svg": "plot --bars player@0 player --metric val/reward", "d.svg": "plot --batch player@0",
+		"a.svg": "runs plot player", "b.png": "runs plot run:games/player@1 player --metric loss/entropy --y nats",
+		"c.svg": "runs plot --bars player@0 player --metric val/reward", "d.svg": "runs plot --batch player@0",
 	} {
 		file := filepath.Join(dir, name)
 		wantOutput(t, args+" --out "+file, file)
@@ -177,10 +178,10 @@ func TestPlot(t *testing.T) {
 			t.Errorf("%v: no %q in %s", err, text, content)
 		}
 	}
-	wantFailure(t, "plot --batch player@7", "7")
-	wantFailure(t, "plot --batch player@0 player@1", "one RUN@STEP")
-	wantFailure(t, "plot player --metric val/none", "nothing has logged it")
-	wantFailure(t, "plot player --out plot.gif", ".svg or .png")
+	wantFailure(t, "runs plot --batch player@7", "7")
+	wantFailure(t, "runs plot --batch player@0 player@1", "one RUN@STEP")
+	wantFailure(t, "runs plot player --metric val/none", "nothing has logged it")
+	wantFailure(t, "runs plot player --out plot.gif", ".svg or .png")
 }
 
 // TestPlot_Axis: by default what was logged is drawn, and the axis names nothing else.
@@ -197,16 +198,16 @@ func TestPlot_Axis(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(root, "a.svg")
-	wantOutput(t, "plot only --dir "+root+" --out "+file, file)
+	wantOutput(t, "runs plot only --dir "+root+" --out "+file, file)
 	content, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(content), ">val/reward<") || strings.Contains(string(content),
 		"train/reward") {
 		t.Errorf("%v in %s", err, content)
 	}
-	wantFailure(t, "plot only --metric right --dir "+root+" --out "+file, "nothing has logged it; there is val/right")
-	wantFailure(t, "plot only --metric val/reward,train/reward --dir "+root+" --out "+file, "there is val/reward")
-	wantFailure(t, "watch only --once --metric right --dir "+root, "there is val/right")
-	wantFailure(t, "plot onyl --dir "+root, "did you mean only?")
+	wantFailure(t, "runs plot only --metric right --dir "+root+" --out "+file, "nothing has logged it; there is val/right")
+	wantFailure(t, "runs plot only --metric val/reward,train/reward --dir "+root+" --out "+file, "there is val/reward")
+	wantFailure(t, "runs watch only --once --metric right --dir "+root, "there is val/right")
+	wantFailure(t, "runs plot onyl --dir "+root, "did you mean only?")
 	wantOutput(t, "runs --dir "+root, "games/only")
 }
 
@@ -233,12 +234,13 @@ func scenarioFile(t *testing.T, lines ...string) string {
 
 func TestReplayVerb(t *testing.T) {
 	trainedRun(t)
-	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit")
-	wantOutput(t, "replay player", "step 3 is equal, bit for bit")
-	if r := output[replayed](t, "replay", "run:games/player@0", "--json"); r.Step != 1 || !r.Equal || r.Difference != 0 {
+	wantOutput(t, "runs replay player@1", "step 2 is equal, bit for bit")
+	wantOutput(t, "runs replay player", "step 3 is equal, bit for bit")
+	if r := output[replayed](t, "runs", "replay", "run:games/player@0", "--json"); r.Step != 1 || !r.Equal ||
+		r.Difference != 0 {
 		t.Errorf("%+v", r)
 	}
-	status, _, stderr := command("replay", "player@3")
+	status, _, stderr := command("runs", "replay", "player@3")
 	if status != 1 || !strings.Contains(stderr, "no checkpoint of step 4") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
@@ -248,10 +250,10 @@ func TestReplayVerb(t *testing.T) {
 func TestReplayVerb_Pruned(t *testing.T) {
 	trainedRun(t)
 	wantOutput(t, "runs prune player --yes") // the best step, 0, and the newest are left
-	wantFailure(t, "replay player@2", "no checkpoint of step 2", "it has 0, 3")
-	wantFailure(t, "replay player", "no checkpoint of step 2", "it has 0, 3")
-	wantFailure(t, "replay player@0", "no checkpoint of step 1", "it has 0, 3")
-	wantFailure(t, "plot --batch player@2", "no checkpoint of step 2", "it has 0, 3")
+	wantFailure(t, "runs replay player@2", "no checkpoint of step 2", "it has 0, 3")
+	wantFailure(t, "runs replay player", "no checkpoint of step 2", "it has 0, 3")
+	wantFailure(t, "runs replay player@0", "no checkpoint of step 1", "it has 0, 3")
+	wantFailure(t, "runs plot --batch player@2", "no checkpoint of step 2", "it has 0, 3")
 }
 
 // setAbout replaces a value of model.json of the trained run.
@@ -279,24 +281,25 @@ func setAbout(t *testing.T, root, key, value string) {
 func TestReplay_Device(t *testing.T) {
 	root := trainedRun(t)
 	file := filepath.Join(t.TempDir(), "batch.svg")
-	for _, verb := range []string{"replay player@1", "plot --batch player@1 --out " + file} {
+	for _, verb := range []string{"runs replay player@1", "runs plot --batch player@1 --out " + file} {
 		wantFailure(t, verb+" --device tpu", `no device is called "tpu"`)
 		_, stdout, stderr := command(strings.Fields(verb + " --device cpu")...)
 		if strings.Contains(stdout+stderr, "made on") {
 			t.Errorf("%s: %s%s", verb, stdout, stderr)
 		}
 	}
-	wantFailure(t, "plot player --device cpu", "--device cpu: only --batch computes")
+	wantFailure(t, "runs plot player --device cpu", "--device cpu: only --batch computes")
 	for _, flag := range []string{"--percent", "--y text", "--metric loss/policy"} {
-		wantFailure(t, "plot --batch player@1 "+flag, "--batch draws no curves")
+		wantFailure(t, "runs plot --batch player@1 "+flag, "--batch draws no curves")
 	}
 	made := "xla:cuda - PJRT plugin, go1.26, linux/amd64"
 	setAbout(t, root, "device", made)
-	wantOutput(t, "replay player@1", "step 2 is equal, bit for bit\nthe run was made on "+made+", and this is CPU")
-	if r := output[replayed](t, "replay", "player@1", "--json"); r.Device != made || !strings.HasPrefix(r.Used, "CPU") {
+	wantOutput(t, "runs replay player@1", "step 2 is equal, bit for bit\nthe run was made on "+made+", and this is CPU")
+	if r := output[replayed](t, "runs", "replay", "player@1", "--json"); r.Device != made ||
+		!strings.HasPrefix(r.Used, "CPU") {
 		t.Errorf("%+v", r)
 	}
-	_, _, stderr := command("plot", "--batch", "player@1", "--out", file)
+	_, _, stderr := command("runs", "plot", "--batch", "player@1", "--out", file)
 	if !strings.Contains(stderr, "the run was made on "+made+", and this is CPU") {
 		t.Error(stderr)
 	}
@@ -343,7 +346,7 @@ func TestEval(t *testing.T) {
 	any := scenarioFile(t, `{"messages": [{"role": "user", "content": "say hello"}], "answer": "(?s).*"}`)
 	wantOutput(t, "eval player@1 "+any+" --check regex --store held_out --max-tokens 4 --tries 2 --context 64",
 		"player@1  regex 1.0000  (95 %: 0.3424 to 1.0000)  1 scenario x 2")
-	wantOutput(t, "show player --split held_out", "step 1: 2 trajectories", "reward 1")
+	wantOutput(t, "runs show player --split held_out", "step 1: 2 trajectories", "reward 1")
 	history, err := os.ReadFile(filepath.Join(root, "games", "models", "player", "history.jsonl"))
 	if err != nil || !strings.Contains(string(history), `"held_out/reward":1`) {
 		t.Errorf("%v", err)
@@ -405,13 +408,13 @@ func TestChecks(t *testing.T) {
 func TestDiff(t *testing.T) {
 	trainedRun(t)
 	file := scenarioFile(t, `{"messages": [{"role": "user", "content": "yes or no"}], "answer": "yes"}`)
-	wantOutput(t, "diff player@0 tiny "+file+" --context 64", "replies that differ: 0 of 1")
-	text := wantOutput(t, "diff --all player@0 player@3 "+file+" --context 64 --max-tokens 4", "== 0: yes or no",
+	wantOutput(t, "runs diff player@0 tiny "+file+" --context 64", "replies that differ: 0 of 1")
+	text := wantOutput(t, "runs diff --all player@0 player@3 "+file+" --context 64 --max-tokens 4", "== 0: yes or no",
 		"wanted   yes", "- player@0", "+ player@3")
 	if !strings.Contains(text, "replies that differ: ") {
 		t.Error(text)
 	}
-	wantFailure(t, "diff player tiny", "want two of MODEL and a FILE")
+	wantFailure(t, "runs diff player tiny", "want two of MODEL and a FILE")
 }
 
 func TestSFT(t *testing.T) {
@@ -575,12 +578,13 @@ func TestSFT_Trained(t *testing.T) {
 
 func TestFork(t *testing.T) {
 	root := trainedRun(t)
-	wantOutput(t, "fork player@best second", filepath.Join(root, "games", "models", "second"), `Fork: "games/player@0"`)
+	wantOutput(t, "runs fork player@best second", filepath.Join(root, "games", "models", "second"),
+		`Fork: "games/player@0"`)
 	wantOutput(t, "runs", "games/second")
-	wantFailure(t, "fork player second", "exists already")
-	wantFailure(t, "fork player run:second", "exists already")
-	wantFailure(t, "fork player@99 third", "no checkpoint of step 99")
-	wantOutput(t, "fork player third", "third") // what has failed is not in the way
+	wantFailure(t, "runs fork player second", "exists already")
+	wantFailure(t, "runs fork player run:second", "exists already")
+	wantFailure(t, "runs fork player@99 third", "no checkpoint of step 99")
+	wantOutput(t, "runs fork player third", "third") // what has failed is not in the way
 	b, err := local.Open(t.Context(), &local.Options{Dir: root, Progress: io.Discard, Slots: 8, Context: 64})
 	if err != nil {
 		t.Fatal(err)
@@ -595,10 +599,10 @@ func TestFork(t *testing.T) {
 // TestFork_Weights: a fork has the weights of the run in their type, which the device must have.
 func TestFork_Weights(t *testing.T) {
 	root := trainedRun(t)
-	wantFailure(t, "fork player second --device tpu", `no device is called "tpu"`)
+	wantFailure(t, "runs fork player second --device tpu", `no device is called "tpu"`)
 	for _, weights := range []string{"bfloat16", "float32"} {
 		setAbout(t, root, "weights", weights)
-		wantOutput(t, "fork player "+weights, weights)
+		wantOutput(t, "runs fork player "+weights, weights)
 		r, _, err := findRun("games/" + weights)
 		if err != nil {
 			t.Fatal(err)
@@ -608,8 +612,8 @@ func TestFork_Weights(t *testing.T) {
 		}
 	}
 	setAbout(t, root, "weights", "int8")
-	wantFailure(t, "fork player third", "does not multiply int8 matrices", "with --device")
-	wantFailure(t, "replay player", "does not multiply int8 matrices", "with --device")
+	wantFailure(t, "runs fork player third", "does not multiply int8 matrices", "with --device")
+	wantFailure(t, "runs replay player", "does not multiply int8 matrices", "with --device")
 }
 
 // A report has no weights, no folders of this machine and no keys.
@@ -617,7 +621,7 @@ func TestReport(t *testing.T) {
 	root := trainedRun(t)
 	t.Setenv("HOME", root)
 	file := filepath.Join(t.TempDir(), "r.zip")
-	wantOutput(t, "report player --trajectories --out "+file, file)
+	wantOutput(t, "runs report player --trajectories --out "+file, file)
 	z, err := zip.OpenReader(file)
 	if err != nil {
 		t.Fatal(err)

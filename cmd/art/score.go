@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/quantity"
 )
 
-func init() { verbs["score"] = score(os.Stdin) }
+func init() { verbs["debug score"] = score(os.Stdin) }
 
 // score returns the verb that computes the logprobs of a text.
 func score(stdin io.Reader) verb {
@@ -60,7 +60,7 @@ type scored struct {
 
 func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 	if len(args) == 0 || s.ids != "" && (len(args) > 1 || s.text.file != "") || s.text.file != "" && len(args) > 1 {
-		return badUsage("want MODEL and one of a text, --file and --ids; art help score says more")
+		return badUsage("want MODEL and one of a text, --file and --ids; art help debug score says more")
 	}
 	ids, err := parseIDs(s.ids)
 	if err != nil {

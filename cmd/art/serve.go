@@ -41,8 +41,8 @@ Clients ask for a model by NAME, which is by default the name of the run, folder
 but /health and /readyz need the key: a new one is printed unless --key or $` + keyVariable + ` has one. Clients
 send it as "Authorization: Bearer KEY" or "x-api-key: KEY". /metrics is for Prometheus.
 A run is served with the checkpoint that is the newest at the start. docs/server.md lists the
-routes. /dash/ is a page about the runs in --dir, see art help dash; the link to it that is printed
-lets one browser in, once.
+routes. /dash/ is a page about the runs in --dir, see art help runs dash; the link to it that is
+printed lets one browser in, once.
 
 With --train it serves the Tinker API instead, without the page: programs that were written for
 Tinker train adapters on the named base models, which they know by NAME. The runs are in --dir.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 )
 
@@ -94,5 +95,13 @@ func (s *start) loopback() bool {
 	return net.ParseIP(host).IsLoopback()
 }
 
-// shellQuote quotes a word for a POSIX shell.
-func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// plainWord is what no shell reads as anything else.
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// shellQuote quotes a word for a POSIX shell, if it has to be quoted.
+func shellQuote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

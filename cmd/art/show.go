@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	verbs["show"] = verb{
+	verbs["runs show"] = verb{
 		summary: "the trajectories of a run, as a person reads chats",
 		args:    "RUN",
 		runs:    true,

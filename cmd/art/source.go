@@ -19,8 +19,8 @@ import (
 )
 
 // models explains MODEL in the help of verbs.
-const models = `MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision] of a model that art pull fetched. It
-may also be a run, run:[PROJECT/]NAME[@STEP|@best], its name alone, its folder, or a folder in its
+const models = `MODEL is a folder, a GGUF file, tiny, or ORG/NAME[@revision] that art model pull fetched. It may
+also be a run, run:[PROJECT/]NAME[@STEP|@best], its name alone, its folder, or a folder in its
 checkpoints: that is the base model of the run with the adapter of the newest checkpoint, or of the
 given one. Where all weights are trained the checkpoint is the model.`
 

@@ -58,7 +58,7 @@ func TestRunFolder_Full(t *testing.T) {
 		t.Fatal(err)
 	}
 	generate := func(model string) generated {
-		return output[generated](t, "generate", "--json", "--chat", "--max-tokens", "4", model, "yes or no")
+		return output[generated](t, "debug", "generate", "--json", "--chat", "--max-tokens", "4", model, "yes or no")
 	}
 	want, base := generate(filepath.Join(run, "checkpoints", "0001")), generate("tiny")
 	if slices.Equal(want.Logprobs, base.Logprobs) {
@@ -67,11 +67,11 @@ func TestRunFolder_Full(t *testing.T) {
 	if got := generate(run); !slices.Equal(got.Logprobs, want.Logprobs) || got.Adapter != "" {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if status, _, stderr := command("generate", "--adapter", run, "tiny", "a"); status != 1 ||
+	if status, _, stderr := command("debug", "generate", "--adapter", run, "tiny", "a"); status != 1 ||
 		!strings.Contains(stderr, "name the run in place of its base model") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	if r := output[inspection](t, "inspect", run, "--json", "--lengths", "64"); r.Run != run || r.Adapter != nil {
+	if r := output[inspection](t, "model", "inspect", run, "--json", "--lengths", "64"); r.Run != run || r.Adapter != nil {
 		t.Errorf("%+v", r)
 	}
 }
@@ -83,7 +83,7 @@ func TestRunFolder(t *testing.T) {
 	newest, first := filepath.Join(run, "checkpoints", "0010"), filepath.Join(run, "checkpoints", "0000")
 	generate := func(args ...string) generated {
 		return output[generated](t,
-			append([]string{"generate", "--json", "--chat", "--max-tokens", "4"}, append(args, "yes or no")...)...)
+			append([]string{"debug", "generate", "--json", "--chat", "--max-tokens", "4"}, append(args, "yes or no")...)...)
 	}
 	want, base := generate("--adapter", newest, "tiny"), generate("tiny")
 	if slices.Equal(want.Logprobs, base.Logprobs) {
@@ -103,22 +103,22 @@ func TestRunFolder(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 
-	r := output[inspection](t, "inspect", run, "--json", "--lengths", "64")
+	r := output[inspection](t, "model", "inspect", run, "--json", "--lengths", "64")
 	if r.Run != run || r.Adapter == nil || r.Adapter.Folder != newest || r.Adapter.Rank != 2 || r.Adapter.Base != "tiny" ||
 		float64(r.Parameters) != numParams(tinyWeights(t)) {
 		t.Errorf("%+v %+v", r, r.Adapter)
 	}
-	if _, stdout, stderr := command("inspect", first, "--lengths", "64"); !strings.Contains(stdout, first+", rank 8") ||
-		stderr != "" {
+	_, stdout, stderr := command("model", "inspect", first, "--lengths", "64")
+	if !strings.Contains(stdout, first+", rank 8") || stderr != "" {
 		t.Errorf("%s%s", stdout, stderr)
 	}
-	ids := output[rendered](t, "render", "--json", run, messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs
-	if same := output[rendered](t, "render", "--json", "tiny",
+	ids := output[rendered](t, "debug", "render", "--json", run, messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs
+	if same := output[rendered](t, "debug", "render", "--json", "tiny",
 		messages(t, `[{"role": "user", "content": "Hi"}]`)).IDs; !slices.Equal(ids, same) {
 		t.Errorf("%v, want %v", ids, same)
 	}
 	merged := filepath.Join(t.TempDir(), "merged")
-	if status, _, stderr := command("export", run, merged); status != 0 {
+	if status, _, stderr := command("model", "export", run, merged); status != 0 {
 		t.Fatal(stderr)
 	}
 	for i, x := range generate(merged).Logprobs {
@@ -139,26 +139,26 @@ func TestSource_Errors(t *testing.T) {
 	}
 	chat := messages(t, `[{"role": "user", "content": "Hi"}]`)
 	for want, args := range map[string][]string{
-		"is not the folder of a model: it has no config.json":                       {"inspect", empty},
-		"the folder of a run is .art/PROJECT/models/NAME":                           {"generate", empty, "a"},
-		`"nowhere" is neither a folder, nor a file, nor ORG/NAME, nor a run; check`: {"inspect", "nowhere"},
-		"the base model of " + lost + `: "nowhere" is neither`:                      {"generate", lost, "a"},
-		"name the base model, and the run with --adapter":                           {"generate", lost, "a"},
-		"the run " + bare + " has no checkpoint yet":                                {"generate", "--adapter", bare, "tiny", "a"},
-		"it has no adapter_config.json; name a run":                                 {"generate", "--adapter", empty, "tiny", "a"},
-		"is an adapter already; name its base model, tiny, instead":                 {"generate", "--adapter", run, run, "a"},
-		empty + " is a folder: name a file in it":                                   {"score", "tiny", "--file", empty},
-		"open nowhere: no such file or directory: check the path":                   {"render", "tiny", "nowhere"},
-		"open gone: no such file or directory: check the path":                      {"generate", "tiny", "--messages", "gone"},
-		"it has neither tokenizer.json nor tokenizer_config.json":                   {"tokenize", empty, "a"},
-		"check the path, or name a model's folder, a tokenizer.json":                {"tokenize", "nowhere", "a"},
-		"it does not begin with GGUF":                                               {"inspect", chat},
+		"is not the folder of a model: it has no config.json":                       {"model", "inspect", empty},
+		"the folder of a run is .art/PROJECT/models/NAME":                           {"debug", "generate", empty, "a"},
+		`"nowhere" is neither a folder, nor a file, nor ORG/NAME, nor a run; check`: {"model", "inspect", "nowhere"},
+		"the base model of " + lost + `: "nowhere" is neither`:                      {"debug", "generate", lost, "a"},
+		"name the base model, and the run with --adapter":                           {"debug", "generate", lost, "a"},
+		"the run " + bare + " has no checkpoint yet":                                {"debug", "generate", "--adapter", bare, "tiny", "a"},
+		"it has no adapter_config.json; name a run":                                 {"debug", "generate", "--adapter", empty, "tiny", "a"},
+		"is an adapter already; name its base model, tiny, instead":                 {"debug", "generate", "--adapter", run, run, "a"},
+		empty + " is a folder: name a file in it":                                   {"debug", "score", "tiny", "--file", empty},
+		"open nowhere: no such file or directory: check the path":                   {"debug", "render", "tiny", "nowhere"},
+		"open gone: no such file or directory: check the path":                      {"debug", "generate", "tiny", "--messages", "gone"},
+		"it has neither tokenizer.json nor tokenizer_config.json":                   {"debug", "tokenize", empty, "a"},
+		"check the path, or name a model's folder, a tokenizer.json":                {"debug", "tokenize", "nowhere", "a"},
+		"it does not begin with GGUF":                                               {"model", "inspect", chat},
 	} {
 		if status, stdout, stderr := command(args...); status == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("art %q: status %d, %q does not say %q", args, status, stderr, want)
 		}
 	}
-	if got := output[generated](t, "generate", "--json", "--max-tokens", "1", bare, "a"); got.Adapter != "" {
+	if got := output[generated](t, "debug", "generate", "--json", "--max-tokens", "1", bare, "a"); got.Adapter != "" {
 		t.Errorf("a run that has no checkpoint is its base model: %+v", got)
 	}
 }

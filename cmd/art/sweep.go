@@ -24,7 +24,7 @@ import (
 )
 
 func init() {
-	verbs["sweep"] = verb{
+	verbs["runs sweep"] = verb{
 		summary: "run a training program over seeds and settings",
 		args:    "-- COMMAND [ARGUMENT...]",
 		text: `
@@ -32,7 +32,7 @@ Runs a command once for each seed and each combination of settings, and compares
 have logged in a table and a plot. {seed}, {dir} and the names of settings, in braces, are
 replaced in the arguments. {dir} is a folder of the trial; the program has to keep its run in it.
 
-  art sweep --seeds 3 --set rate=3e-4,1e-3 -- \
+  art runs sweep --seeds 3 --set rate=3e-4,1e-3 -- \
     go run ./examples/tictactoe -steps 20 -seed {seed} -rate {rate} -dir {dir}
 
 Each trial has a folder below --out, with what it printed in output.txt. A trial that has ended

@@ -50,7 +50,7 @@ func TestSweepProgram(t *testing.T) {
 
 // sweepArgs are the arguments of a sweep of TestSweepProgram.
 func sweepArgs(out string, flags ...string) []string {
-	args := append([]string{"sweep", "--out", out}, flags...)
+	args := append([]string{"runs", "sweep", "--out", out}, flags...)
 	return append(args, "--", os.Args[0], "-test.run=^TestSweepProgram$", "--", "{dir}", "{seed}", "{rate}")
 }
 
@@ -109,19 +109,19 @@ func TestMarkdownTable(t *testing.T) {
 // A command that would not do what was asked for is refused, and one that was begun with another command is kept.
 func TestSweep_Refuses(t *testing.T) {
 	t.Setenv("ART_SWEEP_PROGRAM", "1")
-	wantFailure(t, "sweep", "want a command")
-	wantFailure(t, "sweep --seeds 0 -- x {dir}", "--seeds 0")
-	wantFailure(t, "sweep --parallel 0 -- x {dir}", "--parallel 0")
-	wantFailure(t, "sweep -- x", "no {dir}")
-	wantFailure(t, "sweep --seeds 2 -- x {dir}", "no {seed}")
-	wantFailure(t, "sweep --set rate=1,2 -- x {dir}", "no {rate}")
-	wantFailure(t, "sweep -- x {dir} {rate}", "{rate}", "no --set")
-	wantFailure(t, "sweep --set seed=1 -- x {dir}", "{seed} has a meaning")
-	wantFailure(t, "sweep --set rate=1 --set rate=2 -- x {dir} {rate}", "rate is set twice")
-	wantFailure(t, "sweep --set rate=1,2,1 -- x {dir} {rate}", "two trials have the folder", "rate=1,seed=1")
-	wantFailure(t, "sweep --set base=a/b,a_b -- x {dir} {base}", "two trials have the folder", "base=a_b,seed=1")
+	wantFailure(t, "runs sweep", "want a command")
+	wantFailure(t, "runs sweep --seeds 0 -- x {dir}", "--seeds 0")
+	wantFailure(t, "runs sweep --parallel 0 -- x {dir}", "--parallel 0")
+	wantFailure(t, "runs sweep -- x", "no {dir}")
+	wantFailure(t, "runs sweep --seeds 2 -- x {dir}", "no {seed}")
+	wantFailure(t, "runs sweep --set rate=1,2 -- x {dir}", "no {rate}")
+	wantFailure(t, "runs sweep -- x {dir} {rate}", "{rate}", "no --set")
+	wantFailure(t, "runs sweep --set seed=1 -- x {dir}", "{seed} has a meaning")
+	wantFailure(t, "runs sweep --set rate=1 --set rate=2 -- x {dir} {rate}", "rate is set twice")
+	wantFailure(t, "runs sweep --set rate=1,2,1 -- x {dir} {rate}", "two trials have the folder", "rate=1,seed=1")
+	wantFailure(t, "runs sweep --set base=a/b,a_b -- x {dir} {base}", "two trials have the folder", "base=a_b,seed=1")
 	out := t.TempDir()
-	wantOutput(t, "sweep --dry-run --out o --seeds 2 --set rate=1,2 -- x {dir} {seed} {rate}",
+	wantOutput(t, "runs sweep --dry-run --out o --seeds 2 --set rate=1,2 -- x {dir} {seed} {rate}",
 		"x "+filepath.Join("o", "rate=2,seed=1", "runs")+" 1 2\n")
 	if status, _, stderr := command(sweepArgs(out, "--set", "rate=1")...); status != 0 {
 		t.Fatal(stderr)

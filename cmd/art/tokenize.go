@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	verbs["tokenize"] = verb{
+	verbs["debug tokenize"] = verb{
 		summary: "encode text as token ids",
 		args:    "MODEL [TEXT...]",
 		runs:    true,
@@ -45,7 +45,7 @@ type tokenizeOptions struct {
 func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch {
 	case len(args) == 0:
-		return badUsage("name a model; see art help tokenize")
+		return badUsage("name a model; see art help debug tokenize")
 	case o.special && o.ordinary:
 		return badUsage("--special and --ordinary exclude one another")
 	case o.file != "" && len(args) > 1:

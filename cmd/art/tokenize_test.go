@@ -16,10 +16,10 @@ func TestTokenize_JSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"tokenize", "--json", tokenizerFile, "the", "board<|im_end|>"},
-		{"tokenize", "--json", "--file", file, tokenizerFile},
-		{"tokenize", "--json", filepath.Dir(tokenizerFile), "the board<|im_end|>"},
-		{"tokenize", "--json", "testdata/vocabulary.gguf", "the board<|im_end|>"},
+		{"debug", "tokenize", "--json", tokenizerFile, "the", "board<|im_end|>"},
+		{"debug", "tokenize", "--json", "--file", file, tokenizerFile},
+		{"debug", "tokenize", "--json", filepath.Dir(tokenizerFile), "the board<|im_end|>"},
+		{"debug", "tokenize", "--json", "testdata/vocabulary.gguf", "the board<|im_end|>"},
 	} {
 		var out, stderr strings.Builder
 		if status := runCommand(args, &out, &stderr); status != 0 {
@@ -52,7 +52,7 @@ func TestTokenize_Table(t *testing.T) {
 		"tiny":       "9 bytes",
 	} {
 		var out, stderr strings.Builder
-		if status := runCommand([]string{"tokenize", model, "the board"}, &out, &stderr); status != 0 ||
+		if status := runCommand([]string{"debug", "tokenize", model, "the board"}, &out, &stderr); status != 0 ||
 			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: status %d, %s%s", model, status, out.String(), stderr.String())
 		}
@@ -61,7 +61,7 @@ func TestTokenize_Table(t *testing.T) {
 
 func TestTokenize_Ordinary(t *testing.T) {
 	var out, stderr strings.Builder
-	runCommand([]string{"tokenize", "--ordinary", tokenizerFile, "<|im_end|>"}, &out, &stderr)
+	runCommand([]string{"debug", "tokenize", "--ordinary", tokenizerFile, "<|im_end|>"}, &out, &stderr)
 	if strings.Contains(out.String(), "535") || !strings.Contains(out.String(), "tokens, 10 bytes") {
 		t.Errorf("%s%s", out.String(), stderr.String())
 	}
@@ -75,13 +75,13 @@ func TestTokenize_Mistakes(t *testing.T) {
 		"exclude":        {"--special", "--ordinary", tokenizerFile, "a"},
 		"not both":       {"--file", "x", tokenizerFile, "a"},
 		"or an encoding": {"no-such-model", "a"},
-		"art pull":       {"no-such/model", "a"},
+		"art model pull": {"no-such/model", "a"},
 		"truncated":      {cut, "a"},
 		"expected":       {"--file", "", "../../go.mod", "a"},
 		"no such file":   {"--file", "no-such-file", tokenizerFile},
 	} {
 		var out, stderr strings.Builder
-		status := runCommand(append([]string{"tokenize"}, args...), &out, &stderr)
+		status := runCommand(append([]string{"debug", "tokenize"}, args...), &out, &stderr)
 		if status == 0 || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: status %d, %q does not say %q", args, status, stderr.String(), want)
 		}

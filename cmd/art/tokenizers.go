@@ -18,8 +18,8 @@ import (
 
 // vocabularies explains MODEL in the help of verbs that need a tokenizer only.
 const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny"
-for the built-in model, ORG/NAME[@revision] of a model that art pull fetched, the folder of a run,
-or the name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.`
+for the built-in model, ORG/NAME[@revision] that art model pull fetched, the folder of a run, or the
+name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.`
 
 // openTokenizer reads the tokenizer that a name refers to, with its chat templates.
 func openTokenizer(name string) (*tokenizer.Tokenizer, error) {

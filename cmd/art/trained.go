@@ -102,8 +102,8 @@ const trainedHelp = `
 What is trained is an adapter of --rank on the linear layers, or on those of --targets or
 --target-pattern, which embed_tokens and lm_head may be among; --dora trains magnitudes beside it.
 --adapter and --fork begin with one that is there. --full trains all weights instead: each step is
-then a whole model on the disk. docs/tuning.md says when to take which, and art inspect what memory
-each needs. A run goes on with the flags that it began with.`
+then a whole model on the disk. docs/tuning.md says when to take which, and art model inspect what
+memory each needs. A run goes on with the flags that it began with.`
 
 // define adds the flags.
 func (t *trainedFlags) define(flags *flag.FlagSet) {

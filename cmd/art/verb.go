@@ -8,7 +8,7 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// verb is a subcommand, which the first argument names.
+// verb is a subcommand, which the first argument names, or the first two for a verb of a group.
 type verb struct {
 	summary string // one line
 	args    string // the arguments after the flags, as help prints them; empty: none
@@ -22,8 +22,21 @@ type verb struct {
 // action runs a verb. Results go to stdout; the caller prints the error.
 type action func(args []string, stdout, stderr io.Writer) error
 
-// verbs by name.
+// verbs by name. One of a group has the name of the group before its own: "runs show".
 var verbs = map[string]verb{}
+
+// groups of verbs by name.
+var groups = map[string]group{
+	"runs":  {summary: "what is stored of runs: look at it, compare it, go on from it", alone: "list"},
+	"model": {summary: "models to train and to serve"},
+	"debug": {summary: "a model token by token, and its speed"},
+}
+
+// group is a word before verbs of one subject.
+type group struct {
+	summary string // one line
+	alone   string // the verb that the group alone stands for; empty: none
+}
 
 // flags returns the flag set of a verb, which prints nothing itself, and its action.
 func (v verb) flags(name string) (*flag.FlagSet, action) {

@@ -21,15 +21,15 @@ import (
 )
 
 func init() {
-	verbs["watch"] = verb{
+	verbs["runs watch"] = verb{
 		summary: "follow a run in the terminal while it is trained",
 		args:    "RUN",
 		runs:    true,
 		text: `
 Shows the newest step of a run, where its time went and what was not trained on, and a line for each
 of the metrics that matter most: its curve, its newest value and what it was at the first step. It
-looks at the folder of the run, so it works over ssh, for runs of any process. art dash is the same
-in a browser, with the trajectories.
+looks at the folder of the run, so it works over ssh, for runs of any process. art runs dash is the
+same in a browser, with the trajectories.
 
 Where the output is no terminal it prints a line for each step. Ctrl-C ends it; the run goes on.
 

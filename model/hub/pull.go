@@ -236,7 +236,7 @@ func cached(n Name, o Options) (*Snapshot, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("hub: %s is not in the cache %s: %w; `art pull %[1]s` fetches it", n, o.Cache, err)
+	return nil, fmt.Errorf("hub: %s is not in the cache %s: %w; `art model pull %[1]s` fetches it", n, o.Cache, err)
 }
 
 // find returns a complete snapshot. Python fetches the files of a model one by one, so its snapshots may lack some that

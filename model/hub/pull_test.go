@@ -390,7 +390,7 @@ func TestPull_Refused(t *testing.T) {
 			return repo
 		}, []string{"is not a hub"}},
 		{"no server", nil, func(s *hubtest.Server, _ *Options) string { s.Close(); return repo }, []string{"cannot reach", "HF_HUB_OFFLINE"}},
-		{"offline", nil, func(_ *hubtest.Server, o *Options) string { o.Offline = true; return repo }, []string{"not in the cache", "art pull acme/robot-0.1B@main"}},
+		{"offline", nil, func(_ *hubtest.Server, o *Options) string { o.Offline = true; return repo }, []string{"not in the cache", "art model pull acme/robot-0.1B@main"}},
 		{"name", nil, func(*hubtest.Server, *Options) string { return "robot" }, []string{"ORG/NAME"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

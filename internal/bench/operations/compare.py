@@ -1,4 +1,4 @@
-"""Compares `art bench device --json` with PyTorch and numpy (OpenBLAS) on the same machine, with the same number of threads.
+"""Compares `art debug bench device --json` with PyTorch and numpy (OpenBLAS) on the same machine, with the same number of threads.
 
     go build -o /tmp/art ./cmd/art
     pip install torch==2.15.0 numpy==2.4.6
@@ -86,7 +86,7 @@ def peers(name):
 
 
 def ours():
-    command = [options.art, "bench", "device", "--json", "--run", options.only, "--time", f"{options.seconds}s"]
+    command = [options.art, "debug", "bench", "device", "--json", "--run", options.only, "--time", f"{options.seconds}s"]
     results = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["results"]
     return {r["name"]: r["best_ns"] for r in results if re.search(options.only, r["name"])}
 

@@ -1,10 +1,10 @@
-"""Compares merged models that `art export` wrote with transformers and PEFT: the same logits, within 1e-4 in float32.
+"""Compares merged models that `art model export` wrote with transformers and PEFT: the same logits, within 1e-4 in float32.
 
     python3 -m venv merged && merged/bin/pip install torch==2.15.0 transformers==4.57.1 peft==0.17.1 gguf==0.19.0
     go build -o art ./cmd/art
     merged/bin/python internal/bench/realmodels/merged.py ./art internal/testdata/architectures/{qwen3,llama} [file.gguf]
 
-For the model of a folder PEFT makes a random adapter, and `art export` merges it: into one file, into shards, and in
+For the model of a folder PEFT makes a random adapter, and `art model export` merges it: into one file, into shards, and in
 bfloat16. The exported model of a GGUF file is compared with the one that transformers reads from the file.
 """
 
@@ -61,7 +61,7 @@ def merged(art, folder, work):
     adapter(folder, work / "adapter")
     reference = logits(PeftModel.from_pretrained(load(folder), work / "adapter"))
     for name, flags in {"one": [], "shards": ["--shard", "40000"], "bfloat16": ["--dtype", "bfloat16"]}.items():
-        subprocess.run([art, "export", "--adapter", work / "adapter", *flags, folder, work / name], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([art, "model", "export", "--adapter", work / "adapter", *flags, folder, work / name], check=True, stdout=subprocess.DEVNULL)
         model = load(work / name)
         if name != "bfloat16":
             report(f"{folder.name}, {name}", logits(model), reference, 1e-4)
@@ -76,7 +76,7 @@ def merged(art, folder, work):
 
 
 def exported(art, file, work):
-    subprocess.run([art, "export", file, work / "gguf"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([art, "model", "export", file, work / "gguf"], check=True, stdout=subprocess.DEVNULL)
     report(file.name, logits(load(work / "gguf")), logits(load(file.parent, gguf_file=file.name)), 1e-4)
     tokenizer = AutoTokenizer.from_pretrained(work / "gguf")
     chat = [{"role": "user", "content": "It is 12:45, isn't it?"}]

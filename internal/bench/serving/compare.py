@@ -18,13 +18,13 @@ measures everything, for both shapes: SmolLM2-135M's and Qwen3-0.6B's. The build
     compare.py --self-test                                             the same with stand-ins of all programs
 
 check       greedy replies of all three programs to one prompt: how many ids are equal
-decode-1    1 request, tokens a second after a prompt of 64      art bench decode, llama-batched-bench, generate
+decode-1    1 request, tokens a second after a prompt of 64      art debug bench decode, llama-batched-bench, generate
 decode-16   16 requests                                          the same
-prefill     a prompt of 512, tokens a second                     art bench prefill, llama-batched-bench, generate
+prefill     a prompt of 512, tokens a second                     art debug bench prefill, llama-batched-bench, generate
 concurrent  16 requests of 64 and 128 tokens over HTTP, sampled tokens a second of the whole
                                                                  art serve, llama-server -np 16, a batch of generate
 group-512   8 replies to one prompt of 512: tokens a second, and seconds until all have their first token
-                                                                 art bench decode --shared, llama-batched-bench -pps
+                                                                 art debug bench decode --shared, llama-batched-bench -pps
 group-2048  the same with 2,048
 agents      64 agents of 10 turns (50 new and 50 sampled tokens) that share a beginning of 400: turns a second over HTTP
                                                                  art serve, llama-server -np 64 and -np 16
@@ -96,7 +96,7 @@ def run(o, command):
 
 
 def art_bench(o, kind, requests, prompt, tokens, shared=False):
-    command = [o.art, "bench", kind, o.gguf, "--json", "--requests", requests, "--prompt", prompt, "--repeat", "1"]
+    command = [o.art, "debug", "bench", kind, o.gguf, "--json", "--requests", requests, "--prompt", prompt, "--repeat", "1"]
     command += ["--tokens", tokens] if kind == "decode" else []
     return json.loads(run(o, [*command, *(["--shared"] if shared else [])]))["results"][0]
 

@@ -76,7 +76,7 @@ def run(command):
 
 def programs(art, shape):
     rows, length, _, _ = SHAPES[shape]
-    ours = [art, "bench", "train", "--json", "--only-shared", "--pairs", "1", "--shape", shape, "--groups", str(rows)]
+    ours = [art, "debug", "bench", "train", "--json", "--only-shared", "--pairs", "1", "--shape", shape, "--groups", str(rows)]
     ours += ["--group-size", "1", "--shared-prompt", "0", "--answer", str(length)]
     theirs = [sys.executable, os.path.abspath(__file__), "--peer", shape]
     return {

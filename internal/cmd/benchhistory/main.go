@@ -1,6 +1,6 @@
 // Command benchhistory follows the speed of the CPU device from release to release:
 //
-//	art bench device --json > internal/release/bench/v0.1.0/MACHINE.json
+//	art debug bench device --json > internal/release/bench/v0.1.0/MACHINE.json
 //	go run ./internal/cmd/benchhistory plot internal/release/bench
 //	go run ./internal/cmd/benchhistory compare OLD NEW
 //
@@ -36,7 +36,7 @@ func run(args []string, out io.Writer) error {
 		case args[0] == "plot" && flags.NArg() == 1:
 			return plotReleases(flags.Arg(0), out)
 		case args[0] == "compare" && flags.NArg() == 2 && *rounds > 0:
-			bench := []string{"bench", "device", "--json", "--time", *duration, "--run", *operations}
+			bench := []string{"debug", "bench", "device", "--json", "--time", *duration, "--run", *operations}
 			return compare(flags.Arg(0), flags.Arg(1), bench, *rounds, out)
 		}
 	}

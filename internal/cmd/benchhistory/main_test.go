@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// program writes a program that prints these times, in nanoseconds, each time it is run the next.
-func program(t *testing.T, times ...int) string {
+// program writes a program that prints these times, in nanoseconds, each time it is run with these verbs the next.
+func program(t *testing.T, verbs string, times ...int) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, ns := range times {
@@ -21,7 +21,8 @@ func program(t *testing.T, times ...int) string {
 			t.Fatal(err)
 		}
 	}
-	script := fmt.Sprintf("#!/bin/sh\necho x >>%[1]s/runs\ncat %[1]s/$(wc -l <%[1]s/runs | tr -d ' ')\n", dir)
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$*\" = '%[2]s' ] || exit 2\n"+
+		"echo x >>%[1]s/runs\ncat %[1]s/$(wc -l <%[1]s/runs | tr -d ' ')\n", dir, verbs)
 	path := filepath.Join(dir, "art")
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,8 @@ func TestCompare(t *testing.T) {
 		{"slower", []int{100, 200, 100}, []int{110, 215, 110}, true},
 	} {
 		var out bytes.Buffer
-		err := compare(program(t, c.before...), program(t, c.after...), []string{"bench"}, 3, &out)
+		before, after := program(t, "bench", c.before...), program(t, "debug bench", c.after...)
+		err := compare(before, after, []string{"debug", "bench"}, 3, &out)
 		if (err != nil) != c.slower {
 			t.Errorf("%s: %v\n%s", c.name, err, &out)
 		}

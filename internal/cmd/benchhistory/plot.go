@@ -92,7 +92,7 @@ func compareVersions(a, b string) int {
 func bars(releases []release) *plot.Bars {
 	first := releases[0].times()
 	b := &plot.Bars{
-		Title: "art bench, " + cmp.Or(releases[0].Machine.CPU, "unknown processor"),
+		Title: "art debug bench, " + cmp.Or(releases[0].Machine.CPU, "unknown processor"),
 		Y:     "speed, that of " + releases[0].version + " is 1",
 	}
 	for _, r := range releases {

@@ -5,8 +5,8 @@
 //	go run ./internal/cmd/traintable -art /tmp/art -out docs/images
 //
 // Half of a sequence is the prompt that the answers of its group share. Each measurement is a process of its own, so
-// that its memory is its own too: art bench train --only-shared. A star marks steps that computed layers again for
-// their gradient, because their results would not have fit.
+// that its memory is its own too: art debug bench train --only-shared. A star marks steps that computed layers again
+// for their gradient, because their results would not have fit.
 package main
 
 import (
@@ -108,7 +108,7 @@ const longStep = 8192
 // measure runs one process.
 func (s *sweep) measure(length, size int) (cell, error) {
 	half := strconv.Itoa(length / 2)
-	command := exec.Command(s.art, "bench", "--json", "--only-shared", "--pairs", "1", "--shape", s.shape,
+	command := exec.Command(s.art, "debug", "bench", "--json", "--only-shared", "--pairs", "1", "--shape", s.shape,
 		"--shared-prompt", half, "--answer", half, "--group-size", strconv.Itoa(size),
 		fmt.Sprintf("--cold=%t", length >= longStep), "train")
 	text, err := command.Output()

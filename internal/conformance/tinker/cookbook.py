@@ -50,7 +50,7 @@ def write_rows(folder, name, rows, header=""):
 def prepare(folder, art, model):
     """Lays out what the recipes load by name."""
     exported = folder / "exported"
-    subprocess.run([art, "export", "--dtype", "bfloat16", model, exported], check=True)
+    subprocess.run([art, "model", "export", "--dtype", "bfloat16", model, exported], check=True)
     (folder / MODEL).mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.move(exported / name, folder / MODEL / name)
