@@ -37,6 +37,7 @@ var failures = map[string][]string{
 	"runs show":      {"nope", "damaged", "damaged --split x"},
 	"runs sweep":     {"", "-- true", "--metric x -- true {dir}"},
 	"debug tokenize": {"nope x", "file x", "damaged x"},
+	"train":          {"", "x tiny", "words nope", "words file", "words tiny --device nope", "words tiny --fork a@x"},
 	"version":        {"x"},
 	"runs watch":     {"nope", "nope@x", "damaged --once"},
 }

@@ -16,7 +16,7 @@ import (
 	"text/template"
 )
 
-//go:embed project
+//go:embed project/agent.go project/reward.go project/*.tmpl
 var projectFiles embed.FS
 
 const modulePath = "github.com/goart-dev/art"
@@ -91,7 +91,16 @@ func writeProject(dir, name string, modules map[string][]byte) error {
 	}
 	files := modules
 	for _, e := range entries {
-		t, err := template.ParseFS(projectFiles, "project/"+e.Name())
+		text, err := projectFiles.ReadFile("project/" + e.Name())
+		if err != nil {
+			return err
+		}
+		target, isTemplate := strings.CutSuffix(e.Name(), ".tmpl")
+		if !isTemplate {
+			files[target] = bytes.Replace(text, []byte("package project"), []byte("package main"), 1)
+			continue
+		}
+		t, err := template.New(target).Parse(string(text))
 		if err != nil {
 			return err
 		}
@@ -99,7 +108,6 @@ func writeProject(dir, name string, modules map[string][]byte) error {
 		if err := t.Execute(&b, map[string]string{"Name": name}); err != nil {
 			return err
 		}
-		target := strings.TrimSuffix(e.Name(), ".tmpl")
 		if target == "gitignore" {
 			target = ".gitignore"
 		}

@@ -10,10 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"math/rand/v2"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +18,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/track/terminal"
+	"github.com/goart-dev/art/examples/arithmetic/sums"
 )
 
 var (
@@ -31,14 +29,6 @@ var (
 	rate  = flag.Float64("rate", 2e-3, "learning rate; larger models need less, 1e-4 for 100 million parameters")
 	dir   = flag.String("dir", ".art", "where runs are stored")
 )
-
-// sum is a question: a + b.
-type sum struct {
-	a, b     int
-	question string // with {a} and {b}
-}
-
-var number = regexp.MustCompile(`-?[0-9]+`)
 
 // line shows on a terminal how far the program is.
 var line = terminal.New(&terminal.Options{Quiet: true})
@@ -56,7 +46,7 @@ func main() {
 		Project: "arithmetic", Base: *base, Seed: *seed, Chat: art.ChatOptions{MaxTokens: new(8)},
 	})
 	check(model.Register(ctx, backend))
-	known, unseen := split()
+	known, unseen := sums.Split()
 	rows, err := backend.History(ctx, model)
 	check(err)
 	if right, ok := art.Logged(rows, "val/right", model.Step()); ok { // logged before the run was stopped
@@ -74,8 +64,8 @@ func main() {
 		if model.Step() >= *steps {
 			break
 		}
-		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, s sum) (*art.Trajectory, error) {
-			return ask(ctx, model, s, nil)
+		groups, err := art.GatherGroups(ctx, b.Items, func(ctx context.Context, s sums.Sum) (*art.Trajectory, error) {
+			return sums.Ask(ctx, model, s, nil)
 		}, &art.GatherOptions{GroupSize: 8, Concurrency: 64, Seed: uint64(b.Step), Events: line})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{LearningRate: *rate, MaxGradNorm: 1})
@@ -102,54 +92,14 @@ func main() {
 	fmt.Println("curves:", curves)
 }
 
-// split returns the sums of two digits, each in four wordings: three quarters to train on, and the held-out ones.
-func split() (known, unseen []sum) {
-	for i, cell := range rand.New(rand.NewPCG(0, 0)).Perm(100) {
-		for _, question := range []string{"What is {a} + {b}?", "{a} plus {b}?", "{a}+{b}=", "How much is {a} plus {b}?"} {
-			s := sum{cell / 10, cell % 10, question}
-			if i < 25 {
-				unseen = append(unseen, s)
-			} else {
-				known = append(known, s)
-			}
-		}
-	}
-	return known, unseen
-}
-
-// ask is the agent. A correct answer is the number and nothing else; a wrong number gets a small reward, so that a
-// model that talks around the answer first learns to give one.
-func ask(ctx context.Context, model *art.Model, s sum, opts *art.ChatOptions) (*art.Trajectory, error) {
-	question := strings.NewReplacer("{a}", strconv.Itoa(s.a), "{b}", strconv.Itoa(s.b)).Replace(s.question)
-	t := art.NewTrajectory(art.System("Reply with a number."))
-	if *base != "tiny" { // which knows what an answer looks like; others get an example
-		t.Add(art.User("What is 10 + 10?"))
-		t.Add(art.Assistant("20"))
-	}
-	t.Add(art.User(question))
-	reply, err := model.Chat(ctx, t, opts)
-	if err != nil {
-		return nil, err
-	}
-	t.Metrics = map[string]float64{"right": 0}
-	want, text := strconv.Itoa(s.a+s.b), strings.TrimSpace(reply.Content)
-	switch {
-	case text == want:
-		t.Reward, t.Metrics["right"] = 1, 1
-	case number.FindString(text) == text && text != "":
-		t.Reward = 0.1
-	}
-	return t, nil
-}
-
 // evaluate asks each question once, with greedy decoding.
-func evaluate(ctx context.Context, model *art.Model, sums []sum) {
-	g, err := art.Gather(ctx, sums, func(ctx context.Context, s sum) (*art.Trajectory, error) {
-		return ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
+func evaluate(ctx context.Context, model *art.Model, questions []sums.Sum) {
+	g, err := art.Gather(ctx, questions, func(ctx context.Context, s sums.Sum) (*art.Trajectory, error) {
+		return sums.Ask(ctx, model, s, &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64, Events: line})
 	check(err)
 	fmt.Printf("greedy at step %d: %.0f%% of %d held-out questions correct\n", model.Step(),
-		100*art.Metrics(g)["right"], len(sums))
+		100*art.Metrics(g)["right"], len(questions))
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 }
 

@@ -1,9 +1,10 @@
 // Command tictactoe trains a language model to play tic-tac-toe, in this process: go run ./examples/tictactoe
 //
-// A game is a chat and one trajectory: each message is the opponent's cell, each reply the agent's, and the result is
-// the reward. It trains against an opponent that wins where it can, and is evaluated against one that moves at random.
-// It can be stopped at any time: the next run resumes at the last step. With -model FOLDER, FILE.gguf or ORG/NAME it
-// trains another model than the built-in one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8 -measure 100 -steps 10.
+// A game is a chat and one trajectory, which package game plays: each message is the opponent's cell, each reply the
+// agent's, and the result is the reward. It trains against an opponent that wins where it can, and is evaluated against
+// one that moves at random. It can be stopped at any time: the next run resumes at the last step. With -model FOLDER,
+// FILE.gguf or ORG/NAME it trains another model than the built-in one: -model SmolLM2-135M.gguf -rate 2e-4 -group 8
+// -measure 100 -steps 10.
 package main
 
 import (
@@ -13,7 +14,6 @@ import (
 	"log"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,11 +22,9 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/track/terminal"
+	"github.com/goart-dev/art/examples/tictactoe/game"
 	"github.com/goart-dev/art/grpo/credit"
 )
-
-// Rewards. A draw is worth nearly a win.
-const win, draw, loss, illegal = 1.0, 0.8, 0.0, -0.5
 
 var (
 	seed   = flag.Uint64("seed", 1, "seed of the run")
@@ -73,7 +71,7 @@ func main() {
 		groups, err := art.GatherGroups(ctx, []bool{true, false, true, false}, func(
 			ctx context.Context, first bool,
 		) (*art.Trajectory, error) {
-			return play(ctx, model, first, sharp(art.Rand(ctx).IntN), nil)
+			return game.Play(ctx, model, first, game.Sharp(art.Rand(ctx).IntN), nil)
 		}, &art.GatherOptions{GroupSize: *group, Concurrency: 64, Seed: uint64(step), After: rewards, Events: events})
 		check(err)
 		result, err := model.Train(ctx, groups, &art.TrainConfig{
@@ -131,64 +129,6 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 	return backend, model, model.Register(ctx, backend)
 }
 
-// begin starts the conversation of a game. The built-in model knows what a move looks like; others get the rules and
-// examples.
-func begin() *art.Trajectory {
-	if *base == "tiny" {
-		return art.NewTrajectory(art.System("Play tic-tac-toe."))
-	}
-	return art.NewTrajectory(
-		art.System("We play tic-tac-toe. The cells are numbered 1 to 9, row by row. Reply with the number of a free cell,"+
-			" nothing else."),
-		art.User("Begin."), art.Assistant("5"), art.User("1"), art.Assistant("3"), art.User("7"), art.Assistant("4"),
-		art.User("A new game."), art.Assistant("Ready."),
-	)
-}
-
-// play is the agent: an ordinary loop around a chat. first is set when it moves first.
-func play(
-	ctx context.Context, model *art.Model, first bool, next opponent, opts *art.ChatOptions,
-) (*art.Trajectory, error) {
-	t := begin()
-	var b board
-	message, legal, moves := "Begin.", true, 0.0
-	for turn := 0; legal && !b.over(); turn++ {
-		if turn > 0 || !first {
-			cell := next(&b)
-			b[cell] = 'O'
-			message = strconv.Itoa(cell + 1)
-		}
-		t.Add(art.User(message))
-		if b.over() {
-			break
-		}
-		reply, err := model.Chat(ctx, t, opts)
-		if err != nil {
-			return nil, err
-		}
-		moves++
-		legal = b.play(reply.Content)
-	}
-	switch t.Reward = draw; {
-	case !legal:
-		t.Reward = illegal
-	case b.won('O'):
-		t.Reward = loss
-	case b.won('X'):
-		t.Reward = win
-	}
-	t.Metrics = map[string]float64{"moves": moves, "illegal": 0, "not_lost": 0, "won": 0}
-	if t.Reward >= draw {
-		t.Metrics["not_lost"] = 1
-		if t.Reward == win {
-			t.Metrics["won"] = 1
-		}
-	} else if !legal {
-		t.Metrics["illegal"] = 1
-	}
-	return t, nil
-}
-
 // measured returns the fraction of games won or drawn at the step of the run: the logged one, or else measured now.
 func measured(ctx context.Context, backend *local.Backend, model *art.Model) (float64, error) {
 	rows, err := backend.History(ctx, model)
@@ -207,7 +147,7 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 	g, err := art.Gather(ctx, slices.Repeat([]bool{true, false}, *games/2), func(
 		ctx context.Context, first bool,
 	) (*art.Trajectory, error) {
-		return play(ctx, model, first, random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
+		return game.Play(ctx, model, first, game.Random(art.Rand(ctx).IntN), &art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: events})
 	check(err)
 	m := art.Metrics(g)

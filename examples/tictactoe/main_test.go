@@ -8,52 +8,11 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/examples/tictactoe/game"
 )
 
 var runSeed = flag.Uint64("run", 0, "seed of the run in -runs whose player is measured over all lines of play")
 var runsDir = flag.String("runs", ".art", "where runs are stored")
-
-func TestBoard(t *testing.T) {
-	var b board
-	for _, reply := range []string{"", "0", "10", "x", "5 ", "five"} {
-		if b.play(reply) {
-			t.Errorf("%q is taken for a move", reply)
-		}
-	}
-	if !b.play("5") || b.play("5") || len(b.free()) != 8 {
-		t.Error("a cell is taken once")
-	}
-	for _, l := range lines {
-		var b board
-		for _, cell := range l {
-			if b.over() {
-				t.Errorf("line %v: over too early", l)
-			}
-			b[cell] = 'O'
-		}
-		if !b.won('O') || b.won('X') || !b.over() {
-			t.Errorf("line %v: not won", l)
-		}
-	}
-}
-
-func TestSharp(t *testing.T) {
-	first := func(int) int { return 0 }
-	b := board{'X', 'O', 'O', 0, 'O', 0, 0, 'X', 'X'}
-	if cell := sharp(first)(&b); cell != 6 {
-		t.Errorf("plays %d, want 6: it wins", cell)
-	}
-	if cell := random(first)(&b); cell != 3 {
-		t.Errorf("plays %d, want the first free cell", cell)
-	}
-	b[6] = 'X'
-	if cell := sharp(first)(&b); cell != 3 {
-		t.Errorf("plays %d, want the first free cell: nothing wins", cell)
-	}
-	if b[3] != 0 {
-		t.Error("looking ahead moved a mark")
-	}
-}
 
 // A resumed run is not evaluated twice at one step: otherwise -short on a finished run compares an evaluation with
 // itself and fails.
@@ -124,7 +83,7 @@ func TestLines(t *testing.T) {
 func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong int) {
 	g, err := art.Gather(t.Context(), scripts(first), func(ctx context.Context, script []int) (*art.Trajectory, error) {
 		next := 0
-		return play(ctx, model, first, random(func(int) int { next++; return script[next-1] }),
+		return game.Play(ctx, model, first, game.Random(func(int) int { next++; return script[next-1] }),
 			&art.ChatOptions{Temperature: new(0.0)})
 	}, &art.GatherOptions{Concurrency: 64})
 	if err != nil {
@@ -142,9 +101,9 @@ func countLines(t *testing.T, model *art.Model, first bool) (total, lost, wrong 
 		seen[line.String()] = true
 		total++
 		switch x.Reward {
-		case loss:
+		case game.Loss:
 			lost++
-		case illegal:
+		case game.Illegal:
 			wrong++
 		}
 	}

@@ -194,6 +194,7 @@ var layers = map[string]layer{
 	"internal/wire":          {own: []string{""}, light: true},
 	"internal/wire/wiretest": {light: true},
 	"cmd/art":                {any: true},
+	"cmd/art/project":        {own: []string{""}},
 	"examples/...":           {any: true},
 }
 

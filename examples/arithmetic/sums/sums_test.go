@@ -1,9 +1,9 @@
-package main
+package sums
 
 import "testing"
 
 func TestSplit(t *testing.T) {
-	known, unseen := split()
+	known, unseen := Split()
 	if len(known) != 300 || len(unseen) != 100 {
 		t.Errorf("%d and %d questions, want 300 and 100", len(known), len(unseen))
 	}

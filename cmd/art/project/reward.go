@@ -1,4 +1,4 @@
-package main
+package project
 
 // score is the reward: how good a reply is. Only differences between replies to the same question count. Give partial
 // credit for what comes close: a model learns nothing from replies that all get the same.

@@ -1,4 +1,4 @@
-package main
+package game
 
 import (
 	"slices"
@@ -37,15 +37,16 @@ func (b *board) play(reply string) bool {
 	return true
 }
 
-// opponent chooses a free cell.
-type opponent func(*board) int
+// Opponent chooses a free cell.
+type Opponent func(*board) int
 
-func random(intn func(int) int) opponent {
+// Random moves at random: intn is that of [rand.Rand].
+func Random(intn func(int) int) Opponent {
 	return func(b *board) int { free := b.free(); return free[intn(len(free))] }
 }
 
-// sharp wins where it can, and moves at random otherwise.
-func sharp(intn func(int) int) opponent {
+// Sharp wins where it can, and moves at random otherwise.
+func Sharp(intn func(int) int) Opponent {
 	return func(b *board) int {
 		for _, cell := range b.free() {
 			next := *b
@@ -53,6 +54,6 @@ func sharp(intn func(int) int) opponent {
 				return cell
 			}
 		}
-		return random(intn)(b)
+		return Random(intn)(b)
 	}
 }
