@@ -42,7 +42,7 @@ sets a key for others; the page asks them for it.`,
 	}
 }
 
-// dasher is the verb dash with its flags.
+// dasher is the verb runs dash with its flags.
 type dasher struct {
 	addr, key, hosts string
 	stars            bool

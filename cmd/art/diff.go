@@ -39,7 +39,7 @@ func (o *playerOptions) flags(flags *flag.FlagSet) {
 	flags.Uint64Var(&o.seed, "seed", 0, "`seed` of sampling")
 }
 
-// differ is the verb diff with its flags.
+// differ is the verb runs diff with its flags.
 type differ struct {
 	play        playerOptions
 	all, asJSON bool

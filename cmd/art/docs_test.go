@@ -43,7 +43,7 @@ func unknown(shown string) (list []string) {
 		}
 		return rest
 	}
-	if g, ok := groups[name]; ok {
+	if g, ok := findGroup(name); ok {
 		if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 			rest = append([]string{g.alone}, rest...)
 		}

@@ -43,14 +43,14 @@ weights of a GGUF file are dequantized: four or two bytes each.`,
 	}
 }
 
-// exporter is the verb export with its flags.
+// exporter is the verb model export with its flags.
 type exporter struct {
 	asJSON         bool
 	adapter, dtype string
 	shard          int64
 }
 
-// exported is what export prints.
+// exported is what model export prints.
 type exported struct {
 	Folder string       `json:"folder"`
 	Files  []pulledFile `json:"files"`

@@ -61,7 +61,7 @@ A reply to a chat ends with the end-of-turn token, a text with the end-of-sequen
 	}
 }
 
-// generator is the verb generate with its flags.
+// generator is the verb debug generate with its flags.
 type generator struct {
 	asJSON   bool
 	prompt   prompt
@@ -69,7 +69,7 @@ type generator struct {
 	sampling art.Sampling
 }
 
-// generated is what generate prints.
+// generated is what debug generate prints.
 type generated struct {
 	Model     string       `json:"model"`
 	Adapter   string       `json:"adapter,omitempty"`

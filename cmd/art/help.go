@@ -18,9 +18,9 @@ func help(args []string, stdout io.Writer) error {
 		return write(stdout, overview())
 	}
 	name, size := args[0], 1
-	if _, grouped := groups[name]; grouped {
+	if g, ok := findGroup(name); ok {
 		if len(args) == 1 {
-			return write(stdout, groupHelp(name))
+			return write(stdout, g.help())
 		}
 		name, size = name+" "+args[1], 2
 	}
@@ -39,8 +39,8 @@ func help(args []string, stdout io.Writer) error {
 func unknownVerb(before []string, name string, after []string) error {
 	group, typed := splitName(name)
 	typable := map[string]string{"help": "help"} // what could be meant, by what was typed
-	for name := range groups {
-		typable[name] = name
+	for _, g := range groups {
+		typable[g.name] = g.name
 	}
 	var near []string
 	for _, name := range slices.Sorted(maps.Keys(verbs)) {
@@ -64,8 +64,8 @@ func unknownVerb(before []string, name string, after []string) error {
 	if meant != "" {
 		text += fmt.Sprintf(", did you mean %s?", typable[meant])
 	}
-	if group != "" {
-		return badUsage("%s\n\n%s", text, groupHelp(group))
+	if g, ok := findGroup(group); ok {
+		return badUsage("%s\n\n%s", text, g.help())
 	}
 	return badUsage("%s\n\n%s", text, overview())
 }
@@ -84,21 +84,20 @@ func overview() string {
 	var b strings.Builder
 	b.WriteString("usage: art VERB [flags] [arguments]\n\n")
 	b.WriteString(summaries(""))
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		fmt.Fprintf(&b, "\n%s: %s\n%s", name, groups[name].summary, summaries(name))
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s: %s\n%s", g.name, g.summary, summaries(g.name))
 	}
 	b.WriteString("\n`art help VERB` says more. Flags may come before and after arguments; -- ends them.\n")
 	return b.String()
 }
 
-// groupHelp is the help of a group.
-func groupHelp(name string) string {
-	g := groups[name]
-	text := fmt.Sprintf("usage: art %s VERB [flags] [arguments]\n\n%s\n\n%s\n", name, g.summary, summaries(name))
+// help is the help of a group.
+func (g group) help() string {
+	text := fmt.Sprintf("usage: art %s VERB [flags] [arguments]\n\n%s\n\n", g.name, g.summary) + summaries(g.name) + "\n"
 	if g.alone != "" {
-		text += fmt.Sprintf("`art %s` alone is `art %[1]s %s`. ", name, g.alone)
+		text += fmt.Sprintf("`art %s` alone is `art %[1]s %s`. ", g.name, g.alone)
 	}
-	return text + fmt.Sprintf("`art help %s VERB` says more.\n", name)
+	return text + fmt.Sprintf("`art help %s VERB` says more.\n", g.name)
 }
 
 // summaries has a line for each verb of a group, or of none.
@@ -106,7 +105,7 @@ func summaries(group string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(verbs)) {
 		if g, _ := splitName(name); g == group {
-			fmt.Fprintf(&b, "  %-14s %s\n", name, verbs[name].summary)
+			fmt.Fprintf(&b, "  %-15s %s\n", name, verbs[name].summary)
 		}
 	}
 	return b.String()

@@ -125,7 +125,7 @@ func parseLengths(text string) ([]int, error) {
 	return list, nil
 }
 
-// inspection is what inspect prints.
+// inspection is what model inspect prints.
 type inspection struct {
 	Model        string         `json:"model"`
 	Path         string         `json:"path,omitempty"`

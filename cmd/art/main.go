@@ -58,14 +58,14 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 		first = "version"
 	}
 	name := first
-	if g, ok := groups[first]; ok {
+	if g, ok := findGroup(first); ok {
 		switch {
 		case len(rest) > 0 && helpWords[rest[0]]:
 			return help(append([]string{first}, rest[1:]...), stdout)
 		case g.alone != "" && (len(rest) == 0 || strings.HasPrefix(rest[0], "-")):
 			rest = append([]string{g.alone}, rest...)
 		case len(rest) == 0:
-			return badUsage("%s: a verb is missing\n\n%s", first, groupHelp(first))
+			return badUsage("%s: a verb is missing\n\n%s", first, g.help())
 		}
 		name, rest = first+" "+rest[0], rest[1:]
 	}

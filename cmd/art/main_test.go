@@ -33,7 +33,7 @@ func tinyDoctor(t *testing.T) {
 // TestRun_Help: requested help goes to standard output.
 func TestRun_Help(t *testing.T) {
 	for args, want := range map[string][]string{
-		"help":                      {"usage: art VERB", "\n  debug bench  ", "\n  doctor ", "\nruns: what is stored"},
+		"help":                      {"usage: art VERB", "\n  debug bench  ", "\n  doctor ", "\nruns: look at stored runs"},
 		"-h":                        {"usage: art VERB"},
 		"--help":                    {"usage: art VERB"},
 		"help doctor":               {"usage: art doctor [flags]\n", "ART_CPU", "\n  --json  "},

@@ -35,7 +35,7 @@ prompts.`,
 	}
 }
 
-// migrateVerb is the verb migrate with its flags.
+// migrateVerb is the verb runs migrate with its flags.
 type migrateVerb struct {
 	project, name string
 	dry           bool

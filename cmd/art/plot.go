@@ -54,7 +54,7 @@ is divided into them depends on the device: --device should be that of the run.
 // curveMetrics are those that are drawn by default.
 const curveMetrics = "train/reward,val/reward"
 
-// plotter is the verb plot with its flags.
+// plotter is the verb runs plot with its flags.
 type plotter struct {
 	metrics, out, title, y string
 	percent, bars          bool

@@ -44,7 +44,7 @@ environment:
 	}
 }
 
-// pulled is what pull prints.
+// pulled is what model pull prints.
 type pulled struct {
 	Name     string       `json:"name"`
 	Revision string       `json:"revision"`

@@ -45,7 +45,7 @@ input.`,
 // toolFormatUsage explains the flag --tool-format.
 const toolFormatUsage = "`name` of the format of tools, for a template that does not render them"
 
-// renderer is the verb render with its flags.
+// renderer is the verb debug render with its flags.
 type renderer struct {
 	stdin                  io.Reader
 	asJSON, whole, proceed bool
@@ -60,7 +60,7 @@ type conversation struct {
 	Args     json.RawMessage `json:"chat_template_kwargs"`
 }
 
-// rendered is what render prints.
+// rendered is what debug render prints.
 type rendered struct {
 	Format    string  `json:"format"`
 	Parser    string  `json:"parser"`

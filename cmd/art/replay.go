@@ -37,7 +37,7 @@ not the one of the run. Without a step it is the newest update. Nothing is chang
 	}
 }
 
-// replayed is what replay prints as JSON.
+// replayed is what runs replay prints as JSON.
 type replayed struct {
 	Step       int     `json:"step"` // that was made again
 	Equal      bool    `json:"equal"`
@@ -46,7 +46,7 @@ type replayed struct {
 	Used       string  `json:"device_used"` // to make it again
 }
 
-// replay is the verb replay with its flags.
+// replay is the verb runs replay with its flags.
 type replay struct {
 	device string
 	asJSON bool

@@ -46,7 +46,7 @@ form or the name of one. Look at it before you hand it on.
 	}
 }
 
-// reporter is the verb report with its flags.
+// reporter is the verb runs report with its flags.
 type reporter struct {
 	out          string
 	trajectories bool

@@ -40,7 +40,7 @@ with --ids nothing is added.`,
 	}
 }
 
-// scorer is the verb score with its flags.
+// scorer is the verb debug score with its flags.
 type scorer struct {
 	stdin        io.Reader
 	asJSON       bool
@@ -48,7 +48,7 @@ type scorer struct {
 	text         tokenizeOptions
 }
 
-// scored is what score prints. The first token has no logprob.
+// scored is what debug score prints. The first token has no logprob.
 type scored struct {
 	Model    string     `json:"model"`
 	Adapter  string     `json:"adapter,omitempty"`

@@ -47,7 +47,7 @@ terminal: tokens that were unlikely stand out. NO_COLOR turns colours off.
 	}
 }
 
-// shower is the verb show with its flags.
+// shower is the verb runs show with its flags.
 type shower struct {
 	split, sort        string
 	step, group, limit int

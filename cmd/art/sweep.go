@@ -92,7 +92,7 @@ var (
 	unsafeChars = regexp.MustCompile(`[^A-Za-z0-9=,._+-]`)
 )
 
-// sweep is the verb sweep with its flags.
+// sweep is the verb runs sweep with its flags.
 type sweep struct {
 	seeds, parallel int
 	settings        settings

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"slices"
 
 	"github.com/goart-dev/art"
 )
@@ -25,17 +26,26 @@ type action func(args []string, stdout, stderr io.Writer) error
 // verbs by name. One of a group has the name of the group before its own: "runs show".
 var verbs = map[string]verb{}
 
-// groups of verbs by name.
-var groups = map[string]group{
-	"runs":  {summary: "what is stored of runs: look at it, compare it, go on from it", alone: "list"},
-	"model": {summary: "models to train and to serve"},
-	"debug": {summary: "a model token by token, and its speed"},
+// groups of verbs, in the order of the help.
+var groups = []group{
+	{name: "runs", summary: "look at stored runs, compare them, go on from them", alone: "list"},
+	{name: "model", summary: "models to train and to serve"},
+	{name: "debug", summary: "a model token by token, and its speed"},
 }
 
 // group is a word before verbs of one subject.
 type group struct {
-	summary string // one line
-	alone   string // the verb that the group alone stands for; empty: none
+	name, summary string
+	alone         string // the verb that the group alone stands for; empty: none
+}
+
+// findGroup returns the group of a name.
+func findGroup(name string) (g group, ok bool) {
+	i := slices.IndexFunc(groups, func(g group) bool { return g.name == name })
+	if i < 0 {
+		return group{}, false
+	}
+	return groups[i], true
 }
 
 // flags returns the flag set of a verb, which prints nothing itself, and its action.

@@ -44,7 +44,7 @@ Where the output is no terminal it prints a line for each step. Ctrl-C ends it; 
 	}
 }
 
-// watcher is the verb watch with its flags.
+// watcher is the verb runs watch with its flags.
 type watcher struct {
 	every   time.Duration
 	once    bool
