@@ -103,7 +103,10 @@ func (t *trainVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	t.training.Seed, t.training.Events, t.training.Logger = t.opts.Seed, t.opts.Events, t.local.Logger
 	began := m.Step()
 	outcome, err := t.training.Run(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("stopped at step %d; run it again, and it goes on: %w", m.Step(), context.Cause(ctx))
+	case err != nil:
 		return err
 	}
 	dir, err := backend.Dir(m)
@@ -112,8 +115,11 @@ func (t *trainVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	text := ""
 	if m.Step() == began {
-		text = fmt.Sprintf("the run is finished: it is at step %d; train it further with a higher --steps, or begin another "+
-			"with --run\n", began)
+		text = fmt.Sprintf("the run is finished: it is at step %d", began)
+		if began >= t.training.Steps {
+			text += "; train it further with a higher --steps, or begin another with --run"
+		}
+		text += "\n"
 	}
 	first, last := outcome.Validations[0], outcome.Validations[len(outcome.Validations)-1]
 	return write(stdout, fmt.Sprintf("%ssolved %.3f at step %d, %.3f at step %d: %s; the run is in %s\n", text,

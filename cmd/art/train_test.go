@@ -23,6 +23,8 @@ func TestTrain_Resumes(t *testing.T) {
 	if strings.Contains(text, "greedy") {
 		t.Errorf("when it is finished it prints %s", text)
 	}
+	wantOutput(t, args+"9 --goal 0.9", "the run is finished: it is at step 6\n",
+		"1.000 at step 6: validation reached 1.000")
 	wantOutput(t, "runs list", "words/tiny")
 	wantFailure(t, "train words tiny --seed 2", "Seed was 1 and is now 2")
 }
