@@ -69,30 +69,6 @@ func TestParamsAs_Errors(t *testing.T) {
 	}
 }
 
-// TestWeightBytes: the size that is planned is that of the tensors on the device. A matrix of int8, which the CPU
-// device does not have, has a scale for each row.
-func TestWeightBytes(t *testing.T) {
-	for _, c := range []*Config{testConfig(), oddConfig()} {
-		w := testWeights(t, c)
-		for _, kind := range []dtypes.DType{dtypes.Float32, dtypes.BFloat16} {
-			params, err := w.ParamsAs(graphtest.Device(t), kind)
-			require.NoError(t, err)
-			bytes := int64(0)
-			for _, x := range params.Tensors {
-				bytes += x.Shape().ByteSize()
-			}
-			require.Equal(t, bytes, c.WeightBytes(kind))
-		}
-		want := c.WeightBytes(dtypes.BFloat16)
-		for _, s := range c.Specs() {
-			if len(s.Shape) == 2 {
-				want += int64(s.Shape[0] * (4 - s.Shape[1]))
-			}
-		}
-		require.Equal(t, want, c.WeightBytes(dtypes.Int8))
-	}
-}
-
 // TestParamsAs_BFloat16: on a device that packs matrices, logprobs and gradients have the bits of float32 matrices of
 // the rounded numbers. Others round activations too: results differ as the mean of 0.02 nats that TestRounded of
 // backend/device/xla allows, and by 5 percent.

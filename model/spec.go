@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 	"strings"
-
-	"github.com/gomlx/compute/dtypes"
 )
 
 // Spec describes one tensor of a checkpoint.
@@ -39,24 +37,6 @@ func (c *Config) Specs() []Spec {
 		l = append(l, Spec{Name: headName, Shape: []int{c.VocabSize, c.HiddenSize}, Linear: true})
 	}
 	return l
-}
-
-// WeightBytes is the size of the weights on a device, in bytes, with matrices of a type: see [Weights.ParamsAs].
-func (c *Config) WeightBytes(matrices dtypes.DType) (bytes int64) {
-	for _, s := range c.Specs() {
-		size, n := dtypes.Float32.Size(), 1
-		for _, d := range s.Shape {
-			n *= d
-		}
-		if len(s.Shape) == 2 {
-			size = matrices.Size()
-			if matrices == dtypes.Int8 {
-				bytes += int64(dtypes.Float32.Size() * s.Shape[0]) // a scale for each row
-			}
-		}
-		bytes += int64(n * size)
-	}
-	return bytes
 }
 
 type specList []Spec

@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
-	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -27,7 +27,7 @@ type base struct {
 	template  *chat.Template
 	engine    *engine.Pool
 	training  *graphx.Programs // of all models on it, on the first device
-	plan      plan
+	booking   plan.Booking
 }
 
 // loading is a base model that is loaded, or being loaded. All models on it share it.
@@ -111,15 +111,13 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 			s, err = nil, baseError(name, bad)
 		}
 	}()
-	want := b.opts
-	want.CacheType = b.cacheType(open.Config)
-	p, err := b.memory.plan(open.Config, b.matrices, want)
+	p, err := b.book(open.Config)
 	if err != nil {
 		return nil, err
 	}
-	s = &base{name: name, path: at.path, config: open.Config, tokenizer: open.Tokenizer, plan: p}
+	s = &base{name: name, path: at.path, config: open.Config, tokenizer: open.Tokenizer, booking: p}
 	if err := s.load(ctx, open, b); err != nil {
-		b.memory.giveBack(p)
+		b.memory.GiveBack(p)
 		switch {
 		case isDeviceFault(err):
 			err = &art.Error{Op: "register", Err: deviceError(err)}
@@ -140,7 +138,7 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {
 		return err
 	}
-	s.training = trainer.NewPrograms(b.device, s.config)
+	s.training = graphx.NewPrograms(b.device, plan.TrainingPrograms(s.config))
 	if err := s.replicate(ctx, open, b); err != nil {
 		return err
 	}
@@ -163,9 +161,9 @@ func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (
 	profile := graphx.ProfileOf(device)
 	e, err := engine.New(engine.Options{
 		Device: device, Config: s.config, Params: params,
-		Slots: s.plan.slots, Context: s.plan.context, CacheTokens: s.plan.tokens,
-		ProgramBytes: int64(s.plan.demand.programs / b.memory.shares()),
-		CacheType:    cacheTypes[b.cacheType(s.config)], Queue: b.opts.Queue,
+		Slots: s.booking.Slots, Context: s.booking.Context, CacheTokens: s.booking.CacheTokens,
+		ProgramBytes: int64(s.booking.Programs / float64(b.memory.Devices)),
+		CacheType:    s.booking.CacheType, Queue: b.opts.Queue,
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil && !isDeviceFault(err) {
@@ -176,19 +174,18 @@ func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (
 
 // logLoaded logs the resources of a base model, and warns when memory did not allow the defaults.
 func (s *base) logLoaded(name string, opts Options) {
-	p := s.plan
-	opts.Logger.Info("base model loaded", "base", name, "slots", p.slots, "context", p.context,
-		"tokens", p.tokens, "weights", gigabytes(p.demand.weights), "cache", gigabytes(p.demand.cache),
-		"work", gigabytes(p.demand.work),
-		"training", gigabytes(p.demand.training), "room", gigabytes(p.room.bytes))
-	if opts.Context == 0 && p.context < s.config.MaxPositions || opts.Slots == 0 && p.slots < engine.DefaultSlots {
+	p := s.booking
+	opts.Logger.Info("base model loaded", "base", name, "slots", p.Slots, "context", p.Context,
+		"tokens", p.CacheTokens, "weights", gigabytes(p.Weights), "cache", gigabytes(p.Cache), "work", gigabytes(p.Work),
+		"training", gigabytes(p.Training), "room", gigabytes(p.Room.Bytes))
+	if opts.Context == 0 && p.Context < s.config.MaxPositions || opts.Slots == 0 && p.Slots < plan.DefaultSlots {
 		opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",
-			"base", name, "slots", p.slots, "context", p.context, "limit", s.config.MaxPositions)
+			"base", name, "slots", p.Slots, "context", p.Context, "limit", s.config.MaxPositions)
 	}
 }
 
 // close stops the engine and releases its memory.
-func (s *base) close(m *memory) {
+func (s *base) close(m *plan.Device) {
 	s.engine.Close()
-	m.giveBack(s.plan)
+	m.GiveBack(s.booking)
 }

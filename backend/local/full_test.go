@@ -155,8 +155,8 @@ func TestFull_Refused(t *testing.T) {
 	small := open(t, t.TempDir())
 	free := art.NewModel("frozen", &art.ModelOptions{Frozen: true})
 	require.NoError(t, free.Register(t.Context(), small))
-	small.memory.free = func() (int64, bool) { return 40 << 20, true }
-	small.memory.held = nil
+	small.memory.Free = func() (int64, bool) { return 40 << 20, true }
+	small.memory.Held = nil
 	err = fullModel("m").Register(t.Context(), small)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "a training of all weights takes at least ")

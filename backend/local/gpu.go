@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"math"
 	"os"
 	"strings"
 
@@ -9,12 +10,13 @@ import (
 
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // measureGPUs has the plan follow what is free of the GPUs, which have their own memory, and logs what it found. Where
 // that is not known, nothing changes.
 func (b *Backend) measureGPUs() {
-	if !b.memory.profile.OwnMemory {
+	if !b.memory.Profile.OwnMemory {
 		return
 	}
 	names := []string{gpuName(b.device, b.opts.Device)}
@@ -24,10 +26,10 @@ func (b *Backend) measureGPUs() {
 	bytes, err := usableOf(names, machine.InspectGPUs(os.DirFS("/")), os.Getenv)
 	if err != nil {
 		b.opts.Logger.Warn("the memory of the device is not known: the defaults of Slots, Context and CacheTokens fit into "+
-			gigabytes(unknownFree)+" beside the weights; set them in local.Options to choose otherwise", "why", err)
+			gigabytes(plan.UnknownFree)+" beside the weights; set them in local.Options to choose otherwise", "why", err)
 		return
 	}
-	b.memory.free = func() (int64, bool) { return bytes, true }
+	b.memory.Free = func() (int64, bool) { return bytes, true }
 	b.opts.Logger.Info("memory of the device", "usable", gigabytes(float64(bytes)))
 }
 
@@ -44,7 +46,7 @@ func gpuName(device compute.Backend, opened string) string {
 // usableOf is how many bytes can be planned with on each of some devices that were just opened. Nothing of it is used
 // yet, but for what CUDA takes.
 func usableOf(names []string, gpus machine.GPUs, env func(string) string) (int64, error) {
-	least := int64(mostBytes)
+	least := int64(math.MaxInt64)
 	for _, name := range names {
 		named, err := graphx.NamedGPU(name)
 		if err != nil {

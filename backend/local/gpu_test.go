@@ -9,12 +9,10 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/machine"
 )
 
@@ -53,44 +51,6 @@ func TestUsableOf(t *testing.T) {
 	}
 }
 
-// TestPlan_GPU: the plan of a GPU follows its memory, and a training has what base models leave of it, the same every
-// time.
-func TestPlan_GPU(t *testing.T) {
-	profile := graphx.NamedProfile("xla:cuda")
-	unknown, err := newMemory(profile).plan(qwen, dtypes.Float32, Options{})
-	require.NoError(t, err)
-	require.False(t, unknown.room.known)
-	last := 0
-	for _, gib := range []int64{8, 12, 24, 48} {
-		usableBytes, err := usableOf([]string{"xla:cuda"}, cards(gib), noEnv)
-		require.NoError(t, err)
-		m := newMemory(profile)
-		require.Equal(t, 1, m.workers)
-		m.free = func() (int64, bool) { return usableBytes, true }
-		p, err := m.plan(qwen, dtypes.Float32, Options{})
-		require.NoError(t, err)
-		t.Logf("%d GiB: %d slots, context %d, %d tokens", gib, p.slots, p.context, p.tokens)
-		require.LessOrEqual(t, p.booked, usable*float64(usableBytes))
-		require.Greater(t, p.tokens, last)
-		last = p.tokens
-
-		left, known := m.available(usable)
-		require.True(t, known)
-		require.InDelta(t, usable*float64(usableBytes)-p.demand.least(), left, 1)
-		m.giveBack(p)
-		left, _ = m.available(usable)
-		require.InDelta(t, usable*float64(usableBytes), left, 1)
-	}
-	require.Greater(t, last, unknown.tokens, "a large GPU was planned as one of 8 GiB")
-
-	m := newMemory(profile)
-	m.free = func() (int64, bool) { return 1 << 30, true }
-	_, err = m.plan(qwen, dtypes.Float32, Options{})
-	var refused *art.Error
-	require.ErrorAs(t, err, &refused)
-	require.Contains(t, refused.Hint, "memory_fraction=0.95")
-}
-
 // gpu is a device that says that it is a GPU.
 type gpu struct{ compute.Backend }
 
@@ -127,17 +87,16 @@ func TestOpen_GPU(t *testing.T) {
 	for device, free := range map[string]int64{"test-gpu:cuda": 6 << 30, "test-gpu:cuda,device=1": 3 << 30} {
 		b, log := openGPU(t, list, Options{Device: device})
 		require.Contains(t, log, `msg="memory of the device" usable="`+gigabytes(float64(free))+`"`)
-		p, err := b.memory.plan(smol, b.matrices, b.opts)
+		p, err := b.book(smol)
 		require.NoError(t, err)
-		require.True(t, p.room.known)
-		require.InDelta(t, usable*float64(free), p.room.bytes, 1)
-		require.Equal(t, 1, b.memory.workers)
+		require.True(t, p.Known)
+		require.InDelta(t, 0.9*float64(free), p.Room.Bytes, 1)
 	}
 	b, log := openGPU(t, "", Options{Device: "test-gpu:cuda"})
 	require.Contains(t, log, "level=WARN")
 	require.Contains(t, log, "8.00 GiB beside the weights")
 	require.Contains(t, log, `why="there is no GPU that nvidia-smi lists"`)
-	_, known := b.memory.free()
+	_, known := b.memory.Free()
 	require.False(t, known)
 }
 
@@ -147,8 +106,8 @@ func TestTrain_GPU(t *testing.T) {
 	b := open(t, t.TempDir())
 	m := art.NewModel("m", nil)
 	require.NoError(t, m.Register(t.Context(), b))
-	b.memory.profile.OwnMemory = true
-	b.memory.free = func() (int64, bool) { return 1 << 10, true }
+	b.memory.Profile.OwnMemory = true
+	b.memory.Free = func() (int64, bool) { return 1 << 10, true }
 	_, err := m.TrainSFT(t.Context(), longTrajectories(), nil)
 	require.NoError(t, err)
 	sizes := b.models[m].trainer.Sizes()

@@ -136,7 +136,7 @@ func TestClose_DuringLoad(t *testing.T) {
 	go func() { closed <- h.Close() }()
 	require.ErrorIs(t, soon(t, done), art.ErrClosed)
 	require.NoError(t, soon(t, closed))
-	require.Zero(t, h.memory.taken)
+	require.Zero(t, booked(t, h.memory))
 	_, err := h.Register(t.Context(), art.NewModel("late", nil))
 	require.ErrorIs(t, err, art.ErrClosed)
 }
@@ -153,7 +153,7 @@ func TestRegister_FailedLoad(t *testing.T) {
 	close(h.gate)
 	require.ErrorIs(t, soon(t, first), art.ErrBaseModel)
 	require.Empty(t, h.bases)
-	require.Zero(t, h.memory.taken)
+	require.Zero(t, booked(t, h.memory))
 	require.NoError(t, os.WriteFile(weights, content, 0o600))
 	_, second := h.start(t.Context(), "first")
 	require.NoError(t, soon(t, second))

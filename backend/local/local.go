@@ -19,6 +19,7 @@ import (
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // DefaultDir is where runs are stored when Options leaves it empty.
@@ -121,7 +122,7 @@ type Backend struct {
 
 	matrices dtypes.DType // of base models
 
-	memory *memory
+	memory *plan.Device
 	onLoad func(ctx context.Context, path string) // for tests: called before a base model is loaded
 
 	mu      sync.RWMutex
@@ -194,11 +195,11 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 	if err := checkCacheType(b.opts.CacheType, device); err != nil {
 		return nil, err
 	}
-	b.memory = newMemory(graphx.ProfileOf(device))
-	if !b.memory.profile.OwnMemory {
-		b.memory.devices = 1 + len(b.replicas)
+	b.memory = plan.NewDevice(graphx.ProfileOf(device))
+	if !b.memory.Profile.OwnMemory {
+		b.memory.Devices = 1 + len(b.replicas)
 	}
-	b.memory.held = func() (bytes int64) {
+	b.memory.Held = func() (bytes int64) {
 		for _, d := range append([]compute.Backend{device}, b.replicas...) {
 			bytes += graphx.HeldBytes(d)
 		}

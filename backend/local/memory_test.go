@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -9,21 +8,19 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute/dtypes"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/trainer"
-	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
 
-// qwen is the shape of Qwen3-0.6B, whose cache of 32 slots takes 280 GiB; smol that of SmolLM2-135M, 11 GiB.
+// qwen is the shape of Qwen3-0.6B; smol that of SmolLM2-135M.
 var (
 	qwen = &model.Config{
 		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
@@ -37,110 +34,30 @@ var (
 	}
 )
 
-// freeOf returns a memory with so much free.
-func freeOf(bytes float64) *memory {
-	free := func() (int64, bool) { return int64(bytes), bytes > 0 }
-	return &memory{profile: graphx.NamedProfile("cpu"), workers: 2, free: free}
-}
-
 func tinyConfig(t testing.TB) *model.Config {
 	w, err := tiny.Load()
 	require.NoError(t, err)
 	return w.Config
 }
 
-// TestPlan: defaults fit into what is free, and are what they were where that is plenty.
-func TestPlan(t *testing.T) {
-	const gib = 1 << 30
-	long := *qwen
-	long.MaxPositions = 1 << 20
-	for _, c := range []struct {
-		name     string
-		config   *model.Config
-		free     float64 // 0 is not known
-		want     Options
-		slots    int
-		context  int
-		tokens   int // 0: of all slots
-		matrices dtypes.DType
-	}{
-		{name: "tiny, plenty", config: tinyConfig(t), free: 8 * gib, slots: 32, context: 2048},
-		{name: "tiny, little", config: tinyConfig(t), free: 400 << 20, slots: 32, context: 2048, tokens: 21391},
-		{name: "tiny, very little", config: tinyConfig(t), free: 200 << 20, slots: 1, context: 1024},
-		{name: "SmolLM2, plenty", config: smol, free: 64 * gib, slots: 32, context: 8192, tokens: 65536},
-		{name: "SmolLM2, 16 GiB", config: smol, free: 16 * gib, slots: 32, context: 8192, tokens: 65536},
-		{name: "SmolLM2, 4 GiB", config: smol, free: 4 * gib, slots: 32, context: 8192, tokens: 27949},
-		{name: "Qwen3, plenty", config: qwen, free: 1024 * gib, slots: 32, context: 40960, tokens: 65536},
-		{name: "Qwen3, 64 GiB", config: qwen, free: 64 * gib, slots: 32, context: 40960, tokens: 65536},
-		{name: "Qwen3, 24 GiB", config: qwen, free: 24 * gib, slots: 32, context: 40960, tokens: 48244},
-		{name: "Qwen3, 8 GiB", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 12501},
-		{name: "Qwen3, 8 GiB, bfloat16", config: qwen, free: 8 * gib, slots: 32, context: 10240, tokens: 11980, matrices: dtypes.BFloat16},
-		{name: "Qwen3, 4 GiB", config: qwen, free: 4 * gib, slots: 1, context: 1280, tokens: 1280},
-		{name: "a million tokens", config: &long, free: 24 * gib, slots: 32, context: 65536, tokens: 65536},
-		{name: "Slots alone", config: qwen, free: 24 * gib, want: Options{Slots: 2}, slots: 2, context: 40960, tokens: 40960},
-		{name: "Context alone", config: qwen, free: 24 * gib, want: Options{Context: 8192}, slots: 32, context: 8192, tokens: 48683},
-		{name: "both, without room for training", config: qwen, free: 24 * gib, want: Options{Slots: 8, Context: 8192}, slots: 8, context: 8192, tokens: 16384},
-		{name: "the cache alone", config: qwen, free: 24 * gib, want: Options{CacheTokens: 8192}, slots: 32, context: 8192, tokens: 8192},
-		{name: "unknown", config: qwen, slots: 32, context: 20480, tokens: 26503},
-		{name: "unknown, tiny", config: tinyConfig(t), slots: 32, context: 2048},
-		{name: "unknown, both", config: qwen, want: Options{Slots: 32, Context: 40960}, slots: 32, context: 40960, tokens: 40960},
-	} {
-		m := freeOf(c.free)
-		if c.matrices == dtypes.InvalidDType {
-			c.matrices = dtypes.Float32
-		}
-		p, err := m.plan(c.config, c.matrices, c.want)
-		require.NoError(t, err, c.name)
-		t.Logf("%-34s %2d, %5d, %5d tokens: weights %s, cache %s, work %s, training %s", c.name, p.slots, p.context, p.tokens,
-			gigabytes(p.demand.weights),
-			gigabytes(p.demand.cache), gigabytes(p.demand.work), gigabytes(p.demand.training))
-		tokens := cmp.Or(c.tokens, c.slots*c.context)
-		assert.Equal(t, []int{c.slots, c.context, tokens}, []int{p.slots, p.context, p.tokens}, c.name)
-		if c.free > 0 {
-			require.LessOrEqual(t, p.booked, usable*c.free, c.name)
-			require.LessOrEqual(t, p.demand.least(), usable*c.free, c.name)
-		}
-		require.Equal(t, p.booked, m.taken)
-		m.giveBack(p)
-		require.Zero(t, m.taken)
-	}
+// booked is the memory that is booked for base models.
+func booked(t *testing.T, d *plan.Device) float64 {
+	another, ok := d.Book(plan.Sampling{
+		Config: tinyConfig(t), Slots: 1, Context: 64, Matrices: dtypes.Float32, CacheType: dtypes.Float32,
+	}, plan.Sizes{})
+	require.True(t, ok)
+	d.GiveBack(another)
+	return another.Others
 }
 
-// TestPlan_Training: room is reserved for training as the options have it; where memory is short, for layers that are
-// computed again, before the context is lowered.
-func TestPlan_Training(t *testing.T) {
+// TestBook_Refuses: the error for a size that cannot fit names both options. It ended the process, out of memory.
+func TestBook_Refuses(t *testing.T) {
 	const gib = 1 << 30
-	plan := func(free float64, want Options) plan {
-		m := freeOf(free)
-		p, err := m.plan(qwen, dtypes.Float32, want)
-		require.NoError(t, err)
-		return p
+	with := func(free float64, device string, opts Options) *Backend {
+		b := &Backend{memory: plan.NewDevice(graphx.NamedProfile(device)), matrices: dtypes.Float32, opts: opts}
+		b.memory.Free = func() (int64, bool) { return int64(free), free > 0 }
+		return b
 	}
-	estimate := func(s trainer.Sizes) float64 {
-		params := adapterParams(qwen.Linears(), lora.DefaultRank)
-		adapter, work, programs := trainer.EstimateMemory(qwen, params, s, reservedLength, graphx.NamedProfile("cpu"))
-		return adapter + work + programs
-	}
-	plain := plan(64*gib, Options{})
-	again := plan(64*gib, Options{Recompute: true})
-	require.Equal(t, estimate(trainer.Sizes{Workers: 2}), plain.demand.training)
-	require.Equal(t, estimate(trainer.Sizes{Workers: 2, Recompute: true}), again.demand.training)
-	require.Less(t, again.demand.training, plain.demand.training/2)
-	more := plan(64*gib, Options{Recompute: true, MicroTokens: 8192})
-	require.Equal(t, estimate(trainer.Sizes{Workers: 2, MicroTokens: 8192, Recompute: true, Narrow: true}),
-		more.demand.training)
-	require.Greater(t, more.demand.training, again.demand.training)
-
-	short := plan(20*gib, Options{})
-	require.False(t, plain.recompute)
-	require.True(t, short.recompute)
-	require.Equal(t, again.demand.training, short.demand.training)
-	require.Equal(t, qwen.MaxPositions, short.context)
-}
-
-// TestPlan_Refuses: the error for a size that cannot fit names both options. It ended the process, out of memory.
-func TestPlan_Refuses(t *testing.T) {
-	const gib = 1 << 30
 	for name, c := range map[string]struct {
 		free float64
 		want Options
@@ -155,48 +72,24 @@ func TestPlan_Refuses(t *testing.T) {
 		"cache":           {24 * gib, Options{Context: 2048, CacheTokens: 2000}, "a cache of 2000 tokens, for requests of up to 2048"},
 		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
 	} {
-		_, err := freeOf(c.free).plan(qwen, dtypes.Float32, c.want)
+		_, err := with(c.free, "cpu", c.want).book(qwen)
 		require.ErrorIs(t, err, art.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 		if c.want.Context == 0 || c.want.Slots != 0 {
 			require.ErrorContains(t, err, "lower Slots, Context and CacheTokens of local.Options", name)
 		}
 	}
-}
 
-// TestPlan_SeveralBases: a base model has what those before it leave, also when the system still counts their memory as
-// free.
-func TestPlan_SeveralBases(t *testing.T) {
-	const free = 14 << 30
-	m := freeOf(free)
-	first, err := m.plan(smol, dtypes.Float32, Options{})
+	b := with(14*gib, "cpu", Options{})
+	_, err := b.book(smol)
 	require.NoError(t, err)
-	second, err := m.plan(smol, dtypes.Float32, Options{})
-	require.NoError(t, err)
-	require.Less(t, second.tokens, first.tokens)
-	require.LessOrEqual(t, first.booked+second.booked, usable*free)
-	_, err = m.plan(smol, dtypes.Float32, Options{Slots: 32, Context: 8192, CacheTokens: 32 * 8192})
+	b.opts = Options{Slots: 32, Context: 8192, CacheTokens: 32 * 8192}
+	_, err = b.book(smol)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "are planned for other base models")
-	m.giveBack(first)
-	m.giveBack(second)
-	again, err := m.plan(smol, dtypes.Float32, Options{})
-	require.NoError(t, err)
-	require.Equal(t, first, again)
-}
 
-// TestMemory_Device: of a GPU nothing is known, and XLA on the CPU has the machine's memory but needs more of it.
-func TestMemory_Device(t *testing.T) {
-	for device, c := range map[string]struct{ known, fused bool }{
-		"": {true, true}, "cpu": {true, true}, "go": {true, false}, "xla:cpu": {true, false}, "xla:cpu,x=1": {true, false},
-		"xla:cuda": {false, false}, "xla": {false, false}, "xla:/plugin.so": {false, false},
-	} {
-		m := newMemory(graphx.NamedProfile(cmp.Or(device, "cpu")))
-		if _, known := m.free(); known && !c.known {
-			t.Errorf("%q: memory is known", device)
-		}
-		require.Equal(t, c.fused, m.profile.FusedAttention, device)
-	}
+	_, err = with(1*gib, "xla:cuda", Options{}).book(qwen)
+	require.ErrorContains(t, err, "memory_fraction=0.95")
 }
 
 // register opens a backend with so much free memory and registers a model.
@@ -205,7 +98,7 @@ func register(t *testing.T, free int64, opts Options, m *art.ModelOptions) (*Bac
 	b, err := Open(t.Context(), &opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	b.memory.free = func() (int64, bool) { return free, true }
+	b.memory.Free = func() (int64, bool) { return free, true }
 	registered := art.NewModel("m", m)
 	return b, registered, registered.Register(t.Context(), b)
 }
@@ -220,8 +113,8 @@ func TestRegister_LongContext(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, got.Usage.CompletionTokens)
 	s := b.models[m].base
-	require.GreaterOrEqual(t, s.engine.Context(), fewTokens)
-	require.Equal(t, s.plan.context, s.engine.Context())
+	require.GreaterOrEqual(t, s.engine.Context(), 2048)
+	require.Equal(t, s.booking.Context, s.engine.Context())
 
 	_, _, err = register(t, 2<<30, Options{Slots: 32, Context: 1 << 20}, &art.ModelOptions{Base: base})
 	require.ErrorIs(t, err, art.ErrInvalid)
@@ -270,7 +163,7 @@ func TestRegister_DefaultsUnchanged(t *testing.T) {
 	b, m, err := register(t, 8<<30, Options{}, nil)
 	require.NoError(t, err)
 	s := b.models[m].base
-	require.Equal(t, engine.DefaultSlots, s.plan.slots)
+	require.Equal(t, plan.DefaultSlots, s.booking.Slots)
 	require.Equal(t, s.config.MaxPositions, s.engine.Context())
 }
 
@@ -282,8 +175,8 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	require.NoError(t, m.Register(t.Context(), b))
 	groups := play(t, m)
 	data := []loop.Datum{{Input: []int32{1, 2}, Targets: []int32{2, 3}}}
-	b.memory.free = func() (int64, bool) { return 1 << 10, true }
-	b.memory.held = nil
+	b.memory.Free = func() (int64, bool) { return 1 << 10, true }
+	b.memory.Held = nil
 	_, err := m.Train(t.Context(), groups, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "tokens takes about")
@@ -292,7 +185,7 @@ func TestTrain_SequenceDoesNotFit(t *testing.T) {
 	_, err = loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.Zero(t, m.Step())
-	b.memory.free = func() (int64, bool) { return 0, false }
+	b.memory.Free = func() (int64, bool) { return 0, false }
 	_, err = loop.ForwardBackward(t.Context(), m, data, credit.CrossEntropy, nil)
 	require.NoError(t, err)
 }
@@ -311,7 +204,7 @@ func TestTrain_Fits(t *testing.T) {
 		m := art.NewModel("m", nil)
 		require.NoError(t, m.Register(t.Context(), b))
 		trajectories := longTrajectories()
-		b.memory.free, b.memory.held = func() (int64, bool) { return c.free, true }, nil
+		b.memory.Free, b.memory.Held = func() (int64, bool) { return c.free, true }, nil
 		_, err := m.TrainSFT(t.Context(), trajectories, nil)
 		require.NoError(t, err)
 		e := b.models[m]

@@ -45,10 +45,10 @@ func (b *Backend) addMemory(metrics map[string]float64) {
 	if programs, took := graphx.Compiled(b.device); programs > 0 {
 		metrics["device/programs"], metrics["device/compile_s"] = float64(programs), took.Seconds()
 	}
-	if b.memory.held == nil {
+	if b.memory.Held == nil {
 		return
 	}
-	if held := b.memory.held(); held > 0 {
+	if held := b.memory.Held(); held > 0 {
 		metrics["memory/device_work_bytes"] = float64(held)
 	}
 }

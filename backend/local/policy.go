@@ -15,6 +15,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -175,12 +176,7 @@ func (b *Backend) checkFull(c *model.Config) error {
 		return refuse(errors.New("all weights are trained in float32, and sampled from as they are"),
 			"set Weights of local.Options to \"float32\"")
 	}
-	free, known := b.memory.available(usable)
-	if !known {
-		free = mostBytes
-	}
-	least := trainer.Sizes{Workers: 1, MicroTokens: leastContext, Recompute: true}
-	if takes := trainer.EstimateFull(c, least, leastContext, b.memory.profile); takes > free {
+	if takes, free, ok := b.memory.Holds(plan.TrainingOf(c, nil)); !ok {
 		err := fmt.Errorf("a training of all weights takes at least %s beside the base model; %s are free", gigabytes(takes),
 			gigabytes(free))
 		return refuse(err, "train an adapter: leave Full of ModelOptions out")

@@ -16,6 +16,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -254,7 +255,7 @@ func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStar
 	if opts.Adapter == "" && opts.Fork == "" {
 		n, err := e.numParams(opts.LoRA)
 		if err == nil {
-			err = b.memory.checkAdapter(e.base.config, n)
+			err = b.checkAdapter(e.base.config, n)
 		}
 		if err != nil {
 			return nil, loraError(err)
@@ -291,7 +292,7 @@ func (e *entry) numParams(l art.LoRA) (float64, error) {
 	layers, err := c.Select(e.layers())
 	n := 0.0
 	for _, s := range layers {
-		n += adapterParams([]model.LinearShape{model.LinearShape(s)}, c.LayerRank(s.Name))
+		n += plan.AdapterParams(s, c.LayerRank(s.Name))
 		if c.DoRA {
 			n += float64(s.Out)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
 )
@@ -43,7 +44,7 @@ func (s *base) replicate(ctx context.Context, open *basemodel.Base, b *Backend) 
 		if err != nil {
 			return err
 		}
-		s.replicas = append(s.replicas, replica{device, params, trainer.NewPrograms(device, s.config)})
+		s.replicas = append(s.replicas, replica{device, params, graphx.NewPrograms(device, plan.TrainingPrograms(s.config))})
 	}
 	return nil
 }

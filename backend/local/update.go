@@ -28,7 +28,7 @@ type updateRecord struct {
 	ToolFormat string `json:"tool_format,omitempty"` // of the chat template
 	// MicroTokens are those of the micro-batches, see Options. Without a training it is 0.
 	MicroTokens int `json:"micro_tokens,omitempty"`
-	// Narrow bounds micro-batches with shared tokens by MicroTokens alone, see [trainer.Sizes].
+	// Narrow bounds micro-batches with shared tokens by MicroTokens alone, see [plan.Sizes].
 	Narrow bool `json:"narrow,omitempty"`
 }
 

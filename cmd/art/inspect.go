@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/quantity"
-	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -50,7 +49,7 @@ func defineInspect(flags *flag.FlagSet) action {
 	asJSON := flags.Bool("json", false, "print one JSON object")
 	lengths := flags.String("lengths", "",
 		"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
-	slots := flags.Int("slots", engine.DefaultSlots, "replies sampled at once")
+	slots := flags.Int("slots", plan.DefaultSlots, "replies sampled at once")
 	tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
 	var adapter loraFlags
 	adapter.define(flags, "that of the run, or 8")
@@ -80,7 +79,7 @@ func defineInspect(flags *flag.FlagSet) action {
 		}
 		p := memoryPlan{
 			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, matrices: matrixTypes[*weights], halfCache: *cacheType == "bfloat16",
+			on: *device, matrices: matrixTypes[*weights], cacheType: matrixTypes[*cacheType],
 			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
 		}
 		return inspectModel(args[0], p, *asJSON, stdout)
@@ -192,17 +191,17 @@ type templateReport struct {
 
 // lengthMemory is the memory at a length, in bytes.
 type lengthMemory struct {
-	Length    int            `json:"length"`
-	Slots     int            `json:"slots"`
-	Tokens    int            `json:"cache_tokens"`
-	Process   int64          `json:"process"` // all but tensors
-	Inference engine.Memory  `json:"inference"`
-	Training  trainer.Memory `json:"training"`
-	Infer     int64          `json:"inference_total"`
-	Train     int64          `json:"training_total"` // inference between the steps included
+	Length    int         `json:"length"`
+	Slots     int         `json:"slots"`
+	Tokens    int         `json:"cache_tokens"`
+	Process   float64     `json:"process"` // all but tensors
+	Inference plan.Memory `json:"inference"`
+	Training  plan.Memory `json:"training"`
+	Infer     float64     `json:"inference_total"`
+	Train     float64     `json:"training_total"` // inference between the steps included
 	// Recomputed are training and its total with layers that are computed again.
-	Recomputed trainer.Memory `json:"recomputed"`
-	Least      int64          `json:"recomputed_total"`
+	Recomputed plan.Memory `json:"recomputed"`
+	Least      float64     `json:"recomputed_total"`
 }
 
 // inspectModel prints what a model is. A model that cannot be used is an error, after what is known of it.
@@ -273,10 +272,10 @@ func (r inspection) table() string {
 			"adapter", "work", "programs", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", m.Length, sizeText(m.Process),
-			sizeText(m.Inference.Weights), sizeText(m.Inference.Cache), sizeText(m.Infer),
-			sizeText(m.Training.Adapter), sizeText(m.Training.Work), sizeText(m.Training.Programs),
-			sizeText(m.Train), sizeText(m.Least))
+		size := func(bytes float64) string { return sizeText(int64(bytes)) }
+		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", m.Length, size(m.Process),
+			size(m.Inference.Weights), size(m.Inference.Cache), size(m.Infer), size(m.Training.Adapter),
+			size(m.Training.Work), size(m.Training.Programs), size(m.Train), size(m.Least))
 	}
 	if r.GPU != nil {
 		fmt.Fprintf(&b, "\n%s\n", wrap(r.GPU.String(), width))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/model"
 )
@@ -50,12 +51,12 @@ func (p memoryPlan) device(c *model.Config, run *adapterReport) (list []deviceRe
 			Config: c, Slots: p.slots, Context: length, CacheTokens: cmp.Or(p.tokens, p.slots*length),
 			FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 		}
-		if p.halfCache {
-			opts.CacheType = dtypes.BFloat16
-		}
-		m := engine.EstimateMemory(opts, profile.FusedAttention)
+		m := plan.Sampling{
+			Config: c, On: profile, Slots: opts.Slots, Context: length, CacheTokens: opts.CacheTokens,
+			Matrices: p.matrices, CacheType: p.cacheType,
+		}.Memory()
 		r := deviceReport{
-			Device: p.on, Length: length, Slots: p.slots, Weights: c.WeightBytes(p.matrices),
+			Device: p.on, Length: length, Slots: p.slots, Weights: int64(m.Weights),
 			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),
 			Training: p.training(c, layout, length, profile),
 		}

@@ -8,14 +8,11 @@ import (
 
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
-
-// processBytes is the memory of a process besides tensors and compiled graphs: the program, a tokenizer, and garbage
-// that has not been collected yet, as internal/bench/memory measures it.
-const processBytes = 128 << 20
 
 // memoryPlan are the sizes that memory is computed for.
 type memoryPlan struct {
@@ -26,7 +23,7 @@ type memoryPlan struct {
 	full           bool         // all weights are trained
 	on             string       // the device that programs are listed for; "" for none
 	matrices       dtypes.DType // of its weights
-	halfCache      bool         // its cache is bfloat16
+	cacheType      dtypes.DType
 }
 
 // layout is the adapter that memory is computed for; run is nil without a run. Of a run, what is not chosen is kept.
@@ -69,12 +66,18 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 	if err != nil {
 		return nil, err
 	}
+	trained := layout
+	if p.full {
+		trained = nil
+	}
 	var list []lengthMemory
 	for _, length := range p.of(c) {
 		if length > c.MaxPositions {
 			return list, fmt.Errorf("length %d: the model has a context of %d tokens: use --lengths", length, c.MaxPositions)
 		}
-		m := lengthMemory{Length: length, Slots: p.slots, Tokens: cmp.Or(p.tokens, p.slots*length), Process: processBytes}
+		m := lengthMemory{
+			Length: length, Slots: p.slots, Tokens: cmp.Or(p.tokens, p.slots*length), Process: plan.ProcessBytes,
+		}
 		if m.Tokens < length {
 			return list, fmt.Errorf("length %d: a cache of %d tokens does not hold it: raise --cache-tokens", length, m.Tokens)
 		}
@@ -83,11 +86,11 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 			return list, err
 		}
 		opts := trainer.Options{Device: device, Workers: p.workers}
-		if m.Training, err = p.train(c, layout, length, opts); err != nil {
+		if m.Training, err = trainer.Plan(c, trained, length, opts); err != nil {
 			return list, err
 		}
 		opts.Recompute = true
-		if m.Recomputed, err = p.train(c, layout, length, opts); err != nil {
+		if m.Recomputed, err = trainer.Plan(c, trained, length, opts); err != nil {
 			return list, err
 		}
 		held := m.Process + m.Inference.Weights + m.Inference.Cache
@@ -100,18 +103,8 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 }
 
 // training is what a training adds to what is held. Its work shares the memory of that of inference.
-func training(inference engine.Memory, m trainer.Memory) int64 {
+func training(inference, m plan.Memory) float64 {
 	return m.Adapter + inference.Programs + m.Programs + max(inference.Work, m.Work)
-}
-
-// train returns the memory of a training.
-func (p memoryPlan) train(
-	c *model.Config, layout *lora.Adapter, length int, opts trainer.Options,
-) (trainer.Memory, error) {
-	if p.full {
-		return trainer.PlanFull(c, length, opts)
-	}
-	return trainer.Plan(c, layout, length, opts)
 }
 
 // of returns the lengths for a model: those of --lengths, or usual ones within its context.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -37,17 +38,18 @@ type trainingLayout struct {
 func (p memoryPlan) training(
 	c *model.Config, layout *lora.Adapter, length int, on graphx.Profile,
 ) trainingReport {
-	s := trainer.Sizes{Workers: min(p.workers, on.RunsAtOnce())}
-	kept := trainer.EstimateOn(c, layout, s, length, on)
+	t := plan.TrainingOf(c, layout)
+	t.On = on
+	s := plan.Sizes{Workers: min(p.workers, on.RunsAtOnce())}
+	kept := t.Memory(s, length)
 	s.Recompute = true
-	again := trainer.EstimateOn(c, layout, s, length, on)
 	r := trainingReport{
-		Full: layout == nil, Adapter: kept.Adapter, Work: kept.Work, Recomputed: again.Work, Workers: s.Workers,
-		Programs: kept.Programs,
+		Full: t.Full, Adapter: int64(kept.Adapter), Work: int64(kept.Work), Recomputed: int64(t.Memory(s, length).Work),
+		Workers: s.Workers, Programs: int64(kept.Programs),
 	}
 	if on.SlowCompile {
-		r.Kept = trainer.KeptPrograms(c)
-		for _, l := range trainer.FewLayouts(c, s, length) {
+		r.Kept = graphx.RoomIn(plan.TrainingPrograms(c))
+		for _, l := range trainer.FewLayouts(t, s, length) {
 			r.Layouts = append(r.Layouts, trainingLayout{l.Rows, l.Length, l.Trained})
 		}
 	}

@@ -11,13 +11,12 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 )
 
-// BlockTokens is the number of tokens of a block of the KV cache. A device reads blocks that follow one another as one,
-// so they can be small: what sequences do not share, and what they do not use of their last block, is less than one
-// each.
-const BlockTokens = 32
+// blockTokens is the number of tokens of a block of the KV cache.
+const blockTokens = plan.BlockTokens
 
 // cache is the KV cache of all sequences on the device: for each layer a pair of tensors [K, P, C, E], for K KV heads,
 // P blocks of C tokens, and head size E. Package schedule says which blocks a sequence has. Block 0 is zero.
@@ -32,7 +31,7 @@ type cache struct {
 
 // cacheShape returns the shape of the keys or values of a layer.
 func cacheShape(opts Options) shapes.Shape {
-	return shapes.Make(opts.CacheType, opts.Config.NumKVHeads, opts.blocks(), BlockTokens, opts.Config.HeadDim)
+	return shapes.Make(opts.CacheType, opts.Config.NumKVHeads, opts.shapes().Blocks, blockTokens, opts.Config.HeadDim)
 }
 
 func newCache(opts Options) (*cache, error) {
@@ -115,7 +114,7 @@ func kvOf(layers []*Node) (list []model.KV) {
 
 // table is the blocks of the rows of a round [B, M].
 func table(rows [][]int32, height, window int) *tensors.Tensor {
-	m := window / BlockTokens
+	m := window / blockTokens
 	flat := make([]int32, height*m)
 	for i, blocks := range rows {
 		copy(flat[i*m:(i+1)*m], blocks)

@@ -47,7 +47,7 @@ func TestCache_InPlace(t *testing.T) {
 	}
 	e, err := New(Options{
 		Device: device, Config: testConfig(), Params: params, FewShapes: true, DecodeSteps: steps, Slots: 2,
-		Context: 2 * BlockTokens, CacheTokens: 2 * BlockTokens,
+		Context: 2 * blockTokens, CacheTokens: 2 * blockTokens,
 	})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
@@ -80,11 +80,11 @@ func TestCache_InPlace(t *testing.T) {
 		return
 	}
 	call := decodeCall{
-		token: 7, start: BlockTokens + 3, count: steps, blocks: []int32{1, 2}, uniform: make([]float64, steps),
+		token: 7, start: blockTokens + 3, count: steps, blocks: []int32{1, 2}, uniform: make([]float64, steps),
 		sampling: model.Sampling{Temperature: 1, TopP: 1},
 	}
 	for rows, copies := range map[int]bool{1: true, 2: false} {
-		require.Equal(t, copies, copiesRows(e.opts, Program{Rows: rows, Window: 2 * BlockTokens}))
+		require.Equal(t, copies, copiesRows(e.opts, Program{Rows: rows, Window: 2 * blockTokens}))
 		same(fmt.Sprintf("a loop of %d rows", rows), func(r *runner) error {
 			_, err := r.decode(nil, slices.Repeat([]decodeCall{call}, rows))
 			return err

@@ -43,9 +43,10 @@ func TestComplete_BoundedCompilations(t *testing.T) {
 	ask(1)
 	ask(2)
 	kinds, all := 3, compiled.Load() // the base, rank 8, rank 4
-	t.Logf("%d graphs for %d widths and %d kinds of adapters", all, len(widths(Options{Context: 160})), kinds)
-	require.LessOrEqual(t, all, int64(kinds*len(widths(Options{Context: 160}))+2))
-	require.Greater(t, all, int64(len(widths(Options{Context: 160}))), "the test wants most widths")
+	widths := len(Options{Context: 160}.shapes().Widths)
+	t.Logf("%d graphs for %d widths and %d kinds of adapters", all, widths, kinds)
+	require.LessOrEqual(t, all, int64(kinds*widths+2))
+	require.Greater(t, all, int64(widths), "the test wants most widths")
 	ask(1)
 	require.Equal(t, all, compiled.Load(), "what was compiled is used again")
 }

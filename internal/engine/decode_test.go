@@ -10,7 +10,6 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
@@ -192,15 +191,16 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 	ask(2)
 	all := compiled.Load()
 	const kinds = 2
-	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(widths(e.opts)),
-		len(decodeWindows(600)), kinds)
+	windows := len(Options{Context: 600}.shapes().DecodeWindows)
+	t.Logf("%d graphs for %d widths, %d windows and %d kinds of adapters", all, len(e.runner.shapes.Widths),
+		windows, kinds)
 	listed := 0
 	for _, p := range Programs(e.opts) {
 		if p.Cuts == (model.Cuts{}) {
 			listed++
 		}
 	}
-	require.LessOrEqual(t, all, int64(kinds*listed+len(decodeWindows(600))+2))
+	require.LessOrEqual(t, all, int64(kinds*listed+windows+2))
 	ask(1)
 	require.Equal(t, all, compiled.Load(), "what was compiled is used again")
 }
@@ -212,16 +212,13 @@ func TestDecode_NeedsLoops(t *testing.T) {
 	require.ErrorContains(t, err, "at least 1")
 }
 
-func TestWindows(t *testing.T) {
-	require.Equal(t, schedule.Sizes{160}, decodeWindows(150))
-	require.Equal(t, schedule.Sizes{128, 256}, decodeWindows(256))
-	require.Equal(t, schedule.Sizes{128, 256, 512, 1024}, decodeWindows(1000))
-	require.Equal(t, schedule.Sizes{512, 2048, 8000}, windows(Options{Context: 8000}))
-
-	slow := Options{Context: 1000, FewShapes: true}
-	require.Equal(t, decodeWindows(1000), windowsOf(slow, 1))
-	require.Equal(t, windows(slow), windowsOf(slow, 16))
-	require.Equal(t, windows(slow), windowsOf(Options{Context: 1000}, 1))
+// TestWindows_OfRounds: rounds of one token have the windows of decoding where a device takes long to compile.
+func TestWindows_OfRounds(t *testing.T) {
+	s := Options{Context: 1000}.shapes()
+	require.Equal(t, s.DecodeWindows, windowsOf(s, true, 1))
+	require.Equal(t, s.Windows, windowsOf(s, true, 16))
+	require.Equal(t, s.Windows, windowsOf(s, false, 1))
+	require.NotEqual(t, s.Windows, s.DecodeWindows)
 }
 
 // TestWindows_Replies: replies that go from one window to the next, of several sizes, are those of one window that has
@@ -252,34 +249,4 @@ func TestWindows_Replies(t *testing.T) {
 	want := ask(false, 1)
 	likeSteps(t, want, ask(true, 1), 1e-4)
 	likeSteps(t, want, ask(true, 4), 1e-4)
-}
-
-// TestRoundShapes: each shape occurs, and no other: the scheduler pads so many rows, of a width, within the budget.
-func TestRoundShapes(t *testing.T) {
-	for slots := 1; slots < 300; slots += 7 {
-		for _, few := range []bool{false, true} {
-			opts := Options{Slots: slots, Context: 300, FewShapes: few}
-			occur := map[roundShape]bool{}
-			for rows := 1; rows <= slots; rows++ {
-				for _, width := range widths(opts) {
-					if width == 1 || rows == 1 || rows*width <= budget(opts) {
-						occur[roundShape{heights(opts).Fit(rows), width}] = true
-					}
-				}
-			}
-			list := roundShapes(opts)
-			require.Len(t, list, len(occur))
-			for _, s := range list {
-				require.True(t, occur[s], "%d slots: %v", slots, s)
-			}
-		}
-	}
-}
-
-func TestHeights(t *testing.T) {
-	require.Equal(t, schedule.Sizes{1, 2, 4, 8, 12}, heights(Options{Slots: 12}))
-	require.Equal(t, schedule.Sizes{1}, heights(Options{Slots: 1}))
-	for slots, want := range map[int]schedule.Sizes{1: {1}, 4: {4}, 5: {1, 5}, 32: {1, 32}, 64: {1, 8, 64}} {
-		require.Equal(t, want, heights(Options{Slots: slots, FewShapes: true}))
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // decodePlan is what a decoding call computes: calls in the order of its rows, and some that do nothing.
@@ -36,19 +37,20 @@ func (p *decodePlan) inOrder(rows [][]Token) [][]Token {
 
 // planDecode chooses the program that reads the fewest keys for some calls: of whole rows, or of rows behind prefixes.
 func planDecode(opts Options, calls []decodeCall) decodePlan {
-	rows, last := heights(opts).Fit(len(calls)), 0
+	shapes, last := opts.shapes(), 0
+	rows := shapes.Heights.Fit(len(calls))
 	for _, c := range calls {
 		last = max(last, c.start+c.count)
 	}
 	best := decodePlan{Program: Program{
-		Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: decodeWindows(opts.Context).Fit(last),
+		Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: shapes.DecodeWindows.Fit(last),
 	}}
 	best.calls = append(slices.Clone(calls), make([]decodeCall, rows-len(calls))...)
 	if graphx.ProfileOf(opts.Device).FusedAttention {
 		return best
 	}
 	order := byBlocks(calls)
-	for _, p := range sharedRows(opts, rows) {
+	for _, p := range sharedRows(shapes, opts, rows) {
 		if plan, ok := p.arrange(calls, order); ok && worthSharing(p, best.Window) && p.rowTokens() < best.rowTokens() {
 			best = plan
 		}
@@ -56,28 +58,20 @@ func planDecode(opts Options, calls []decodeCall) decodePlan {
 	return best
 }
 
-// wholeRows are the programs of so many rows that share nothing.
-func wholeRows(opts Options, rows int) (list []Program) {
-	for _, window := range decodeWindows(opts.Context) {
-		list = append(list, Program{Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window})
-	}
-	return list
-}
-
 // sharedRows are the programs of rows that share their beginnings: all of them, or each eight. Prefixes have the sizes
 // of windows of prompts, and there is no program that reads hardly less than one of whole rows.
-func sharedRows(opts Options, rows int) (list []Program) {
+func sharedRows(shapes plan.Shapes, opts Options, rows int) (list []Program) {
 	if rows == 1 {
 		return nil
 	}
 	for _, groups := range groupCounts(rows) {
-		for _, prefix := range windows(opts) {
-			for _, window := range decodeWindows(opts.Context) {
+		for _, prefix := range shapes.Windows {
+			for _, window := range shapes.DecodeWindows {
 				p := Program{
 					Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window, Prefix: prefix, Groups: groups,
 				}
-				whole := decodeWindows(opts.Context).Fit(min(prefix+window, opts.Context))
-				if worthSharing(p, whole) && p.hasRoom(opts) {
+				whole := shapes.DecodeWindows.Fit(min(prefix+window, opts.Context))
+				if worthSharing(p, whole) && p.hasRoom(shapes.Blocks) {
 					list = append(list, p)
 				}
 			}
@@ -124,19 +118,19 @@ func (p Program) arrange(calls []decodeCall, order []int) (plan decodePlan, ok b
 
 // longestGroup returns how many of the first calls fit into a group, and how many tokens they have in common.
 func (p Program) longestGroup(calls []decodeCall, order []int) (n, common int) {
-	shared, last := p.Prefix/BlockTokens, 0
+	shared, last := p.Prefix/blockTokens, 0
 	for i, at := range order {
 		shared = min(shared, sharedBlocks(calls[order[0]], calls[at]))
-		if last = max(last, calls[at].start+calls[at].count); last-shared*BlockTokens > p.Window {
+		if last = max(last, calls[at].start+calls[at].count); last-shared*blockTokens > p.Window {
 			return i, common
 		}
-		common = shared * BlockTokens
+		common = shared * blockTokens
 	}
 	return len(order), common
 }
 
 // fullBlocks are the blocks of a call that it does not write to.
-func (c decodeCall) fullBlocks() []int32 { return c.blocks[:c.start/BlockTokens] }
+func (c decodeCall) fullBlocks() []int32 { return c.blocks[:c.start/blockTokens] }
 
 // sharedBlocks is the number of full blocks that two calls begin with.
 func sharedBlocks(a, b decodeCall) int {

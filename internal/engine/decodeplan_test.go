@@ -15,9 +15,9 @@ import (
 // blocks of its own.
 func call(number, first, shared, tokens int) decodeCall {
 	c := decodeCall{token: int32(number), start: tokens, count: 32}
-	for i := range (tokens + 32 + BlockTokens - 1) / BlockTokens {
+	for i := range (tokens + 32 + blockTokens - 1) / blockTokens {
 		block := int32(1000*(number+1) + i)
-		if i < shared/BlockTokens {
+		if i < shared/blockTokens {
 			block = int32(first + i)
 		}
 		c.blocks = append(c.blocks, block)
@@ -79,7 +79,7 @@ func TestPlanDecode(t *testing.T) {
 				require.LessOrEqual(t, call.start+call.count-common, plan.Window, "row %d", row)
 				if plan.Groups > 0 && call.count > 0 {
 					first := plan.calls[row/(plan.Rows/plan.Groups)*(plan.Rows/plan.Groups)]
-					require.Equal(t, first.blocks[:common/BlockTokens], call.blocks[:common/BlockTokens])
+					require.Equal(t, first.blocks[:common/blockTokens], call.blocks[:common/blockTokens])
 					require.LessOrEqual(t, common, call.start, "new tokens are behind it")
 				}
 			}
@@ -110,7 +110,7 @@ func TestDecode_Shared(t *testing.T) {
 		})
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
-		prompt, rng := make([]int32, 9*BlockTokens), rand.New(rand.NewPCG(testSeed, 98))
+		prompt, rng := make([]int32, 9*blockTokens), rand.New(rand.NewPCG(testSeed, 98))
 		for i := range prompt {
 			prompt[i] = int32(rng.IntN(config.VocabSize))
 		}

@@ -30,11 +30,11 @@ const (
 
 // copiesRows reports whether a loop copies keys and values once for a call.
 func copiesRows(opts Options, p Program) bool {
-	return !graphx.ProfileOf(opts.Device).FusedAttention && p.hasRoom(opts)
+	return !graphx.ProfileOf(opts.Device).FusedAttention && p.hasRoom(opts.shapes().Blocks)
 }
 
-// hasRoom reports whether what a loop copies takes no more memory than the cache.
-func (p Program) hasRoom(opts Options) bool { return p.rowTokens() <= opts.blocks()*BlockTokens }
+// hasRoom reports whether what a loop copies takes no more memory than a cache of so many blocks.
+func (p Program) hasRoom(blocks int) bool { return p.rowTokens() <= blocks*blockTokens }
 
 // rowTokens is the number of tokens whose keys and values a loop copies, and then reads for each token.
 func (p Program) rowTokens() int { return p.Rows*p.Window + p.Groups*p.Prefix }
@@ -42,12 +42,12 @@ func (p Program) rowTokens() int { return p.Rows*p.Window + p.Groups*p.Prefix }
 // rowsAt returns the inputs. Tokens that are not sampled are stored as the last one, and those of slots that do nothing
 // where they came from.
 func (r *runner) rowsAt(plan decodePlan) []any {
-	w, n, k, m, p := plan.Rows, r.opts.DecodeSteps, r.config.NumKVHeads, plan.Window/BlockTokens, r.opts.blocks()
+	w, n, k, m, p := plan.Rows, r.opts.DecodeSteps, r.config.NumKVHeads, plan.Window/blockTokens, r.shapes.Blocks
 	var from, of, to []int32
 	for i, c := range plan.calls {
 		common := plan.commonOf(i)
 		block := func(at int) int32 {
-			if at += common / BlockTokens; at < len(c.blocks) {
+			if at += common / blockTokens; at < len(c.blocks) {
 				return c.blocks[at]
 			}
 			return 0
@@ -59,7 +59,7 @@ func (r *runner) rowsAt(plan decodePlan) []any {
 			for j := range n {
 				at := min(c.start-common+min(j, max(c.count-1, 0)), plan.Window-1)
 				of = append(of, int32(i), int32(head), int32(at))
-				to = append(to, int32(head), block(at/BlockTokens), int32(at%BlockTokens))
+				to = append(to, int32(head), block(at/blockTokens), int32(at%blockTokens))
 			}
 		}
 	}
@@ -116,11 +116,11 @@ func storeGraph(in []*Node) []*Node {
 func (r *runner) prefixesAt(plan decodePlan) []any {
 	var blocks, counts []int32
 	for group, tokens := range plan.common {
-		own := plan.calls[group*(plan.Rows/plan.Groups)].blocks[:tokens/BlockTokens]
+		own := plan.calls[group*(plan.Rows/plan.Groups)].blocks[:tokens/blockTokens]
 		counts = append(counts, int32(tokens))
 		for head := range r.config.NumKVHeads {
-			for at := range plan.Prefix / BlockTokens {
-				block := int32(head * r.opts.blocks())
+			for at := range plan.Prefix / blockTokens {
+				block := int32(head * r.shapes.Blocks)
 				if at < len(own) {
 					block += own[at]
 				}

@@ -24,11 +24,10 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 
+	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 )
-
-// DefaultSlots is the number of slots when Options leaves it 0.
-const DefaultSlots = 32
 
 // ErrClosed is the error of requests to a closed engine.
 var ErrClosed = errors.New("engine: closed")
@@ -53,7 +52,7 @@ type Options struct {
 	// [model.ComputesBFloat16].
 	CacheType dtypes.DType
 	// ProgramBytes bounds the memory of compiled graphs: one that there is no room for is compiled again when it is
-	// needed. Default: on the CPU device see [EstimateMemory]; on others, which take long to compile and do not say what a
+	// needed. Default: on the CPU device see [plan.Sampling]; on others, which take long to compile and do not say what a
 	// program takes, the number of programs is bounded, see [MostPrograms].
 	ProgramBytes int64
 	// Queue is the number of requests that may wait until others have ended; those beyond get [ErrBusy]. Default 0: no
@@ -112,14 +111,14 @@ func New(opts Options) (*Engine, error) {
 		opts: opts, loader: loader{device: opts.Device, config: c, params: opts.Params}, runner: r,
 		queue: make(chan *job), tasks: make(chan func(*loop)), quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	e.stats.Store(&Stats{Blocks: opts.blocks() - 1})
+	e.stats.Store(&Stats{Blocks: opts.shapes().Blocks - 1})
 	go e.loop()
 	return e, nil
 }
 
 // withDefaults sets the defaults of zeros.
 func (o Options) withDefaults() Options {
-	o.Slots = cmp.Or(o.Slots, DefaultSlots)
+	o.Slots = cmp.Or(o.Slots, plan.DefaultSlots)
 	o.Context = cmp.Or(o.Context, o.Config.MaxPositions)
 	o.CacheTokens = cmp.Or(o.CacheTokens, o.Slots*o.Context)
 	o.CacheType = cmp.Or(o.CacheType, dtypes.Float32)
@@ -127,8 +126,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// blocks is the number of blocks of the cache, with the one that is not used.
-func (o Options) blocks() int { return 1 + (o.CacheTokens+BlockTokens-1)/BlockTokens }
+// sampling describes the engine for plans. The options have their defaults, and may lack the device.
+func (o Options) sampling() plan.Sampling {
+	var on graphx.Profile
+	if o.Device != nil {
+		on = graphx.ProfileOf(o.Device)
+	}
+	on.SlowCompile = o.FewShapes
+	return plan.Sampling{
+		Config: o.Config, On: on, Slots: o.Slots, Context: o.Context, CacheTokens: o.CacheTokens,
+		Matrices: dtypes.Float32, CacheType: o.CacheType,
+	}
+}
+
+// shapes are the sizes that graphs are compiled for.
+func (o Options) shapes() plan.Shapes { return o.sampling().Shapes() }
 
 // Context returns the number of tokens that prompt and reply may have together.
 func (e *Engine) Context() int { return e.opts.Context }

@@ -12,7 +12,6 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -210,14 +209,6 @@ func TestComplete_Cancel(t *testing.T) {
 	e.Close()
 	_, err = e.Complete(context.Background(), Request{Prompt: []int32{1}})
 	require.ErrorIs(t, err, ErrClosed)
-}
-
-func TestWidths(t *testing.T) {
-	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}, widths(Options{Context: 300}))
-	require.Equal(t, schedule.Sizes{1, 4, 8, 12, 16, 24, 32}, widths(Options{Context: 40}))
-	require.Equal(t, schedule.Sizes{1}, widths(Options{Context: 2}))
-	require.Equal(t, schedule.Sizes{1, 16, 64, 256}, widths(Options{Context: 300, FewShapes: true}))
-	require.Equal(t, schedule.Sizes{1, 16}, widths(Options{Context: 40, FewShapes: true}))
 }
 
 func TestSample_Frequencies(t *testing.T) {

@@ -30,8 +30,8 @@ type loop struct {
 
 func (e *Engine) loop() {
 	l := &loop{Engine: e, jobs: map[*schedule.Task]*job{}, sched: schedule.New(schedule.Options{
-		Slots: e.opts.Slots, Blocks: e.opts.blocks(), Each: BlockTokens, Widths: e.runner.widths,
-		Steps: e.opts.DecodeSteps, Budget: budget(e.opts),
+		Slots: e.opts.Slots, Blocks: e.runner.shapes.Blocks, Each: blockTokens, Widths: e.runner.shapes.Widths,
+		Steps: e.opts.DecodeSteps, Budget: e.runner.shapes.Budget,
 	})}
 	defer close(e.done)
 	defer l.abort()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,36 +11,28 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 )
 
-// Memory is what an engine holds on the device, in bytes.
-type Memory struct {
-	Weights int64 `json:"weights"`
-	Cache   int64 `json:"cache"` // keys and values
-	Work    int64 `json:"work"`  // of its largest round, and of copying a block of the cache
-	// Programs are the compiled graphs that are kept, at most.
-	Programs int64 `json:"programs"`
-}
-
-// Plan returns what an engine with these options will hold when it serves an adapter of this layout. Graphs are
-// compiled, not run. Options need no Params.
-func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
+// Plan returns what an engine with these options will hold when it serves an adapter of this layout, with the work of
+// its graphs, which are compiled, not run. Options need no Params.
+func Plan(opts Options, layout *lora.Adapter) (plan.Memory, error) {
 	c := opts.Config
 	opts = opts.withDefaults()
-	_, weights := c.Outline()
-	m := Memory{Weights: size(weights), Programs: programBytes(opts)}
-	m.Cache = size(slices.Repeat([]shapes.Shape{cacheShape(opts)}, 2*c.NumLayers))
-	var err error
-	if _, alike := c.FirstLayers(graphx.FewLayers); !alike {
-		m.Work, err = planWork(opts, layout)
-		return m, err
+	m := opts.sampling().Memory()
+	m.Programs = cmp.Or(float64(opts.ProgramBytes), m.Programs)
+	work, err := int64(0), error(nil)
+	if _, alike := c.FirstLayers(graphx.FewLayers); alike {
+		work, err = graphx.WorkOfLayers(c.NumLayers, func(layers int) (int64, error) {
+			few := opts
+			few.Config, _ = c.FirstLayers(layers)
+			return planWork(few, layout.Of(few.Config.HasBlock))
+		})
+	} else {
+		work, err = planWork(opts, layout)
 	}
-	m.Work, err = graphx.WorkOfLayers(c.NumLayers, func(layers int) (int64, error) {
-		few := opts
-		few.Config, _ = c.FirstLayers(layers)
-		return planWork(few, layout.Of(few.Config.HasBlock))
-	})
+	m.Work = float64(work)
 	return m, err
 }
 
@@ -47,7 +40,7 @@ func Plan(opts Options, layout *lora.Adapter) (Memory, error) {
 func planWork(opts Options, layout *lora.Adapter) (int64, error) {
 	c := opts.Config
 	params, in := c.Outline()
-	r := &runner{opts: opts, config: c, params: params, widths: widths(opts)}
+	r := &runner{opts: opts, config: c, params: params, shapes: opts.shapes()}
 	adapter := &Adapter{layout: layout}
 	for _, p := range layout.Params() {
 		in = append(in, shapeF32(p.Shape...))
@@ -56,29 +49,29 @@ func planWork(opts Options, layout *lora.Adapter) (int64, error) {
 	adapter.inputs = make([]*tensors.Tensor, len(in)-len(params.Names)) // only their number counts
 	k := &cache{device: opts.Device, shape: cacheShape(opts)}
 	layers := slices.Repeat([]shapes.Shape{k.shape}, 2*c.NumLayers)
-	blocks := windows(opts).Largest() / BlockTokens
+	blocks := r.shapes.Windows.Largest() / blockTokens
 	var rounds int64
-	for _, s := range largestRounds(opts) {
+	for _, s := range largestRounds(opts, r.shapes) {
 		round, err := work(opts.Device, func(in []*Node) []*Node { return r.build(adapter, in, false) },
-			slices.Concat(in, layers, []shapes.Shape{shapeI32(s.rows, s.width), shapeI32(s.rows), shapeI32(s.rows),
-				shapeI32(s.rows, blocks), shapeI32(s.rows, 1)}))
+			slices.Concat(in, layers, []shapes.Shape{shapeI32(s.Rows, s.Width), shapeI32(s.Rows), shapeI32(s.Rows),
+				shapeI32(s.Rows, blocks), shapeI32(s.Rows, 1)}))
 		if err != nil {
 			return 0, err
 		}
-		rounds = max(rounds, round+shapeF32(s.rows, c.VocabSize).ByteSize()) // the last is what a round returns
+		rounds = max(rounds, round+shapeF32(s.Rows, c.VocabSize).ByteSize()) // the last is what a round returns
 	}
 	copying, err := work(opts.Device, k.copyGraph, slices.Concat(layers, []shapes.Shape{shapeI32(), shapeI32()}))
 	return rounds + copying, err
 }
 
 // largestRounds returns the rounds of which one takes most memory: the widest prompt, and all slots.
-func largestRounds(opts Options) []roundShape {
-	widest := widths(opts).Largest()
+func largestRounds(opts Options, sizes plan.Shapes) []plan.Round {
+	widest := sizes.Widths.Largest()
 	if opts.FewShapes {
-		return []roundShape{{opts.Slots, widest}}
+		return []plan.Round{{Rows: opts.Slots, Width: widest}}
 	}
-	high := heights(opts).Fit(max(1, budget(opts)/widest))
-	return []roundShape{{high, widest}, {opts.Slots, 1}}
+	high := sizes.Heights.Fit(max(1, sizes.Budget/widest))
+	return []plan.Round{{Rows: high, Width: widest}, {Rows: opts.Slots, Width: 1}}
 }
 
 // work compiles a graph and returns how many bytes a run of it takes.
@@ -92,12 +85,4 @@ func work(device compute.Backend, build func(in []*Node) []*Node, in []shapes.Sh
 		}
 	}
 	return 0, fmt.Errorf("engine: plan: %w", err)
-}
-
-// size returns the bytes of tensors of these shapes.
-func size(list []shapes.Shape) (bytes int64) {
-	for _, s := range list {
-		bytes += s.ByteSize()
-	}
-	return bytes
 }

@@ -29,6 +29,6 @@ func TestPlan_FromFewLayers(t *testing.T) {
 		require.NoError(t, err)
 		whole, err := planWork(opts.withDefaults(), layout)
 		require.NoError(t, err)
-		require.Equal(t, whole, planned.Work, c.ModelType)
+		require.Equal(t, float64(whole), planned.Work, c.ModelType)
 	}
 }

@@ -139,8 +139,8 @@ func (p *Pool) beginnings(r Request) (list []uint64) {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
 	maphash.WriteComparable(&h, r.Adapter.identity())
-	for block := range slices.Chunk(r.Prompt, BlockTokens) {
-		if len(block) == BlockTokens || len(list) == 0 {
+	for block := range slices.Chunk(r.Prompt, blockTokens) {
+		if len(block) == blockTokens || len(list) == 0 {
 			for _, id := range block {
 				maphash.WriteComparable(&h, id)
 			}

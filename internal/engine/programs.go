@@ -40,23 +40,28 @@ const (
 // decode whose loop reads rows. opts needs Config; other fields may have their defaults.
 func Programs(opts Options) (list []Program) {
 	opts = opts.withDefaults()
+	shapes := opts.shapes()
 	if opts.FewShapes {
-		for _, s := range roundShapes(opts) {
-			if s.width > 1 { // one token takes the smallest window
-				list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width})
+		for _, r := range shapes.Rounds {
+			if r.Width > 1 { // one token takes the smallest window
+				list = append(list, Program{Kind: PromptProgram, Rows: r.Rows, Width: r.Width})
 			}
 		}
 	}
-	for _, s := range roundShapes(opts) {
-		for _, window := range windowsOf(opts, s.width) {
-			list = append(list, Program{Kind: PromptProgram, Rows: s.rows, Width: s.width, Window: window})
+	for _, r := range shapes.Rounds {
+		for _, window := range windowsOf(shapes, opts.FewShapes, r.Width) {
+			list = append(list, Program{Kind: PromptProgram, Rows: r.Rows, Width: r.Width, Window: window})
 		}
 	}
 	if opts.DecodeSteps == 1 {
 		return list
 	}
-	for _, rows := range heights(opts) {
-		for _, p := range append(wholeRows(opts, rows), sharedRows(opts, rows)...) {
+	for _, rows := range shapes.Heights {
+		var whole []Program // rows that share nothing
+		for _, window := range shapes.DecodeWindows {
+			whole = append(whole, Program{Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window})
+		}
+		for _, p := range append(whole, sharedRows(shapes, opts, rows)...) {
 			for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
 				p.Cuts = cuts
 				list = append(list, p)

@@ -177,7 +177,7 @@ func TestRounds_FromTheBeginning(t *testing.T) {
 	kept := func() int { return e.runner.programs.Len() }
 	ask(64)
 	before := kept()
-	p := Program{Kind: PromptProgram, Rows: e.runner.heights.Fit(1), Width: 64}
+	p := Program{Kind: PromptProgram, Rows: e.runner.shapes.Heights.Fit(1), Width: 64}
 	require.NoError(t, e.do(t.Context(), func(l *loop) error { return l.runner.warm(nil, p) }))
 	require.Equal(t, before, kept(), "the prompt has used the program without a window")
 	ask(80)

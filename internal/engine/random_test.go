@@ -93,7 +93,7 @@ func TestComplete_RandomRequests(t *testing.T) {
 	adapters, scorers := steps(t, 3)
 	for name, opts := range map[string]Options{
 		"enough cache":     {Slots: 7},
-		"too little cache": {Slots: 9, CacheTokens: 6 * BlockTokens},
+		"too little cache": {Slots: 9, CacheTokens: 6 * blockTokens},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Device, opts.Config = graphtest.Device(t), testConfig()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 )
 
@@ -19,8 +20,7 @@ type runner struct {
 	config   *model.Config
 	params   *model.Params // weights, and tables of RoPE that the graphs share
 	cache    *cache
-	widths   schedule.Sizes // numbers of tokens that graphs are compiled for
-	heights  schedule.Sizes // numbers of rows
+	shapes   plan.Shapes
 	programs *graphx.Programs
 	logprobs []float32 // of the last round, whose memory is used again: megabytes in each
 }
@@ -36,11 +36,15 @@ func newRunner(opts Options) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs := programBytes(opts)
-	if opts.ProgramBytes == 0 && (opts.FewShapes || !graphx.ProfileOf(opts.Device).FusedAttention) {
+	programs, shapes := opts.ProgramBytes, opts.shapes()
+	switch {
+	case programs > 0:
+	case opts.FewShapes || !graphx.ProfileOf(opts.Device).FusedAttention:
 		programs = graphx.RoomFor(MostPrograms(opts)) // all that some layouts need: to compile one again takes seconds
+	default:
+		programs = int64(opts.sampling().Memory().Programs)
 	}
-	tables, err := opts.Config.RopeTables(opts.Device, positions(opts))
+	tables, err := opts.Config.RopeTables(opts.Device, shapes.Positions)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
@@ -49,8 +53,7 @@ func newRunner(opts Options) (*runner, error) {
 		Tensors: slices.Concat(opts.Params.Tensors, tables.Tensors),
 	}
 	return &runner{
-		opts: opts, config: opts.Config, params: params, cache: k,
-		widths: widths(opts), heights: heights(opts),
+		opts: opts, config: opts.Config, params: params, cache: k, shapes: shapes,
 		programs: graphx.NewPrograms(opts.Device, programs),
 	}, nil
 }
@@ -69,7 +72,7 @@ func (s scores) row(i, v int) (logprobs []float32, normalizer float32) {
 // step computes a round. Its scores are valid until the next one. After an error the cache is lost.
 func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 	p := Program{
-		Kind: PromptProgram, Rows: r.heights.Fit(len(round.Rows)), Width: round.Width, Window: r.window(round),
+		Kind: PromptProgram, Rows: r.shapes.Heights.Fit(len(round.Rows)), Width: round.Width, Window: r.window(round),
 	}
 	in, err := r.inputs(a, round, p)
 	if err != nil {
@@ -104,7 +107,17 @@ func (r *runner) window(round schedule.Round) int {
 	if r.opts.FewShapes && start == 0 && round.Width > 1 {
 		return 0
 	}
-	return windowsOf(r.opts, round.Width).Fit(end)
+	return windowsOf(r.shapes, r.opts.FewShapes, round.Width).Fit(end)
+}
+
+// windowsOf returns the windows of rounds of so many tokens per row. A device that takes long to compile copies the
+// whole window of each row in every round, and a reply needs many rounds of one token: they have the windows of
+// decoding.
+func windowsOf(s plan.Shapes, fewShapes bool, width int) schedule.Sizes {
+	if fewShapes && width == 1 {
+		return s.DecodeWindows
+	}
+	return s.Windows
 }
 
 // inputs returns weights, adapter, cache, and what the round computes.
@@ -129,7 +142,7 @@ func (r *runner) inputs(a *Adapter, round schedule.Round, p Program) ([]any, err
 // stored returns how many tokens the blocks of a row hold in a round: those of the window, or of the round if it is 0.
 func stored(window, width int) int {
 	if window == 0 {
-		return (width + BlockTokens - 1) / BlockTokens * BlockTokens
+		return (width + blockTokens - 1) / blockTokens * blockTokens
 	}
 	return window
 }

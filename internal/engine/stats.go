@@ -53,6 +53,6 @@ func (l *loop) publish() {
 	free, cached := l.sched.Blocks()
 	l.stats.Store(&Stats{
 		Running: l.opts.Slots - l.sched.Free(), Waiting: l.sched.Waiting(),
-		Blocks: l.opts.blocks() - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
+		Blocks: l.runner.shapes.Blocks - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
 	})
 }

@@ -74,10 +74,9 @@ var layers = map[string]layer{
 	"backend/local": {
 		own: []string{
 			"", "backend/device/cpu", "backend/driver", "backend/loop", "backend/rundir", "backend/server", "grpo",
-			"grpo/credit", "internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx",
-			"internal/jinja", "internal/machine", "internal/quantity", "internal/runs", "internal/safetensors",
-			"internal/trainer", "internal/trainset", "lora", "model", "model/hub", "model/tiny", "tokenizer",
-			"tokenizer/chat",
+			"grpo/credit", "internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
+			"internal/machine", "internal/plan", "internal/quantity", "internal/runs", "internal/safetensors",
+			"internal/trainer", "internal/trainset", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
 			"golang.org/x/term"), // progress bars, silent without a terminal
@@ -149,8 +148,9 @@ var layers = map[string]layer{
 	"internal/bench/...": {any: true},
 	"internal/cmd/...":   {any: true},
 	"internal/learning":  {own: []string{"", "backend/driver", "backend/local"}},
-	"internal/engine": {own: []string{"lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine"},
-		mods: gomlx},
+	"internal/engine": {own: []string{
+		"internal/engine/schedule", "internal/graphx", "internal/machine", "internal/plan", "lora", "model",
+	}, mods: gomlx},
 	"internal/engine/schedule": {},
 	"internal/fixtures":        {own: []string{"internal/safetensors"}},
 	"internal/float16":         {light: true},
@@ -178,12 +178,15 @@ var layers = map[string]layer{
 	"internal/stable":  {mods: []string{"github.com/gofrs/flock", "golang.org/x/sys/windows"}, light: true},
 	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":  {light: true},
+	"internal/plan": {own: []string{
+		"grpo", "lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine",
+	}, mods: []string{compute}},
 	"internal/migrate": {
 		own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go", "go.yaml.in/yaml"},
 	},
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "grpo/credit", "lora", "model", "internal/graphx", "internal/machine",
-		"internal/safetensors"}, mods: gomlx},
+		"internal/plan", "internal/safetensors"}, mods: gomlx},
 	"internal/trainset": {own: []string{"", "grpo/credit", "internal/runs", "tokenizer/chat"}},
 	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
 		light: true},

@@ -176,15 +176,15 @@ func TestAbsorbed_Memory(t *testing.T) {
 	batch := slices.Repeat(group(rand.New(rand.NewPCG(seed, 303)), 1, 50, 150, 1000), 40)
 	for _, head := range []bool{false, true} {
 		target := smallTarget
-		target.head = head
+		target.plan.Head = head
 		tr := New(target, Options{Device: graphtest.CPU(t), MicroTokens: 256})
 		micro, err := tr.microBatches(batch, 0)
 		require.NoError(t, err)
 		for _, m := range micro {
-			require.Equal(t, padLength(200), m.Layout.Tokens())
+			require.Equal(t, tr.plan.Padding().Length(200), m.Layout.Tokens())
 			require.Zero(t, m.Trained&(m.Trained-1), "%d is a power of two", m.Trained)
 			if head {
-				require.LessOrEqual(t, m.Trained, tr.sizes.shared(m.Length))
+				require.LessOrEqual(t, m.Trained, tr.sizes.Shared(m.Length))
 			}
 		}
 		require.Equal(t, head, len(micro) > 1)

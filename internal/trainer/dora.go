@@ -49,7 +49,7 @@ func (t *Trainer) normsOf(params []*tensors.Tensor) ([]*tensors.Tensor, error) {
 // BaseState returns the parameters of an adapter of the shapes of s that changes nothing: zeros, with DoRA beside the
 // norms of the base model. The target is an adapter.
 func (t *Trainer) BaseState(s *State) (*State, error) {
-	if t.target.full {
+	if t.target.plan.Full {
 		return nil, errors.New("trainer: the base model is no state of zeros where all weights are trained")
 	}
 	base := &State{Names: s.Names, Shapes: s.Shapes}

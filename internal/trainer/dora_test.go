@@ -189,9 +189,9 @@ func TestDoRA_EstimateBoundsPlan(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, planned.Work, plain.Work)
 		require.Greater(t, planned.Adapter, plain.Adapter)
-		work := estimate{c, float64(layout.NumParams()), true, false, true, true}.work(opts.sizes(c), 256)
-		require.GreaterOrEqual(t, work, float64(planned.Work), "%v", recompute)
-		t.Logf("recompute %v: %.1f MB in place of %.1f; estimated %.2f of it", recompute, float64(planned.Work)/1e6,
-			float64(plain.Work)/1e6, work/float64(planned.Work))
+		work := estimate(c, layout, opts, 256).Work
+		require.GreaterOrEqual(t, work, planned.Work, "%v", recompute)
+		t.Logf("recompute %v: %.1f MB in place of %.1f; estimated %.2f of it", recompute, planned.Work/1e6,
+			plain.Work/1e6, work/planned.Work)
 	}
 }

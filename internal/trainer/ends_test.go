@@ -128,10 +128,9 @@ func TestEnds_EstimateBoundsPlan(t *testing.T) {
 			opts := Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512, Recompute: recompute}
 			planned, err := Plan(c, layout, 256, opts)
 			require.NoError(t, err)
-			work := estimate{c, float64(layout.NumParams()), true, target == "lm_head", true, false}.work(opts.sizes(c), 256)
-			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %v", target, recompute)
-			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", target, recompute, work/float64(planned.Work),
-				float64(planned.Work)/1e6)
+			work := estimate(c, layout, opts, 256).Work
+			require.GreaterOrEqual(t, work, planned.Work, "%s %v", target, recompute)
+			t.Logf("%s %v: estimated %.2f of the plan's %.1f MB", target, recompute, work/planned.Work, planned.Work/1e6)
 		}
 	}
 }

@@ -1,74 +1,57 @@
 package trainer
 
 import (
-	"cmp"
-	"math/bits"
 	"sort"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/plan"
 )
 
-// fewShapes plans micro-batches of few layouts for sorted sequences: lengths are powers of two, numbers of rows are
-// powers of four that are at least half full, and a quarter or all of the tokens can be trained.
+// On a device that takes seconds to compile a graph, a new layout of a micro-batch costs more than padding. There,
+// micro-batches of sequences that share nothing have lengths that are powers of two, numbers of rows that are powers of
+// four, and room to train on a quarter of their tokens or on all.
+
+// fewShapes plans such micro-batches for sequences that are sorted by length. limit bounds the sequences of each; 0 is
+// no bound.
 func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out []planned) {
 	for len(sorted) > 0 {
-		length := powerLength(part[sorted[0]].NumInputs())
-		alike := sort.Search(len(sorted), func(i int) bool { return part[sorted[i]].NumInputs() > length })
-		rows := powerRows(alike, t.rows(length, limit))
-		taken := sorted[:min(rows, alike)]
-		layout := grpo.Layout{Rows: rows, Length: length, Trained: rows * length / 4}
+		length := t.plan.Padding().Length(part[sorted[0]].NumInputs())
+		fitting := sort.Search(len(sorted), func(i int) bool { return part[sorted[i]].NumInputs() > length })
+		most := min(t.rows(length, limit), 2*fitting) // rows without a sequence are at most half
+		rows := 1
+		for 4*rows <= most {
+			rows *= 4
+		}
+		taken := sorted[:min(rows, fitting)]
+		layout, all := quarterAndAll(rows, length)
 		if credit.NumTrained(pick(part, taken)) > layout.Trained {
-			layout.Trained = layout.Tokens()
+			layout = all
 		}
 		out, sorted = append(out, planned{layout, taken}), sorted[len(taken):]
 	}
 	return out
 }
 
-// FewLayouts are the layouts of all micro-batches that a training with [Options].FewShapes has of sequences of up to
-// length tokens that share nothing. MicroTokens of zero are those of [Options]; fewer have no other layouts. Those of
-// sequences that share what they begin with are not among them: see [padding], by which many may occur, and some thirty
-// do in twenty steps of eight groups of eight.
-func FewLayouts(c *model.Config, s Sizes, length int) (list []grpo.Layout) {
-	s.MicroTokens = cmp.Or(s.MicroTokens, microTokens(c))
-	for n := powerLength(0); n <= powerLength(length); n *= 2 {
-		for rows := 1; rows <= s.rows(n); rows *= 4 {
-			all := rows * n
-			list = append(list, grpo.Layout{Rows: rows, Length: n, Trained: all / 4},
-				grpo.Layout{Rows: rows, Length: n, Trained: all})
+// quarterAndAll are the layouts in which a quarter of the tokens can be trained, and all of them.
+func quarterAndAll(rows, length int) (quarter, all grpo.Layout) {
+	tokens := rows * length
+	return grpo.Layout{Rows: rows, Length: length, Trained: tokens / 4},
+		grpo.Layout{Rows: rows, Length: length, Trained: tokens}
+}
+
+// FewLayouts lists the layouts of all micro-batches that a training with [Options].FewShapes can have of sequences of
+// up to length tokens that share nothing: so many graphs are compiled for it. Sizes of zero have their defaults;
+// smaller MicroTokens have no layouts besides. Sequences that begin with the same tokens have other layouts, rounded by
+// [plan.Padding]; these are too many to list, and some thirty of them occur in twenty steps of eight groups of eight.
+func FewLayouts(t plan.Training, s plan.Sizes, length int) (list []grpo.Layout) {
+	pad := t.Padding().Length
+	s = t.WithDefaults(s)
+	for n := pad(0); n <= pad(length); n *= 2 {
+		for rows := 1; rows <= s.Rows(n); rows *= 4 {
+			quarter, all := quarterAndAll(rows, n)
+			list = append(list, quarter, all)
 		}
 	}
 	return list
-}
-
-// powerLength is the power of two, at least 32, that n tokens are padded to.
-func powerLength(n int) int {
-	length := 32
-	for length < n {
-		length *= 2
-	}
-	return length
-}
-
-// powerRows is the largest power of four up to limit that n sequences fill by half.
-func powerRows(n, limit int) int {
-	rows := 1
-	for 4*rows <= min(limit, 2*n) {
-		rows *= 4
-	}
-	return rows
-}
-
-// fewRows is what n rows are rounded up to: a power of two or half way between two of them; no rows are none.
-func fewRows(n int) int {
-	if n == 0 {
-		return 0
-	}
-	rows := 1 << bits.Len(uint(n-1))
-	if between := rows / 4 * 3; n <= between {
-		return between
-	}
-	return rows
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // TestFewLayouts: micro-batches of sequences that share nothing have the layouts that are listed and no others, with
@@ -16,7 +17,7 @@ func TestFewLayouts(t *testing.T) {
 	for _, c := range []struct{ micro, length int }{{600, 500}, {256, 2000}, {4096, 100}, {0, 700}} {
 		tr := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, MicroTokens: c.micro, Alone: true})
 		listed := map[grpo.Layout]bool{}
-		for _, l := range FewLayouts(smallTarget.config, Sizes{MicroTokens: c.micro}, c.length) {
+		for _, l := range FewLayouts(tr.plan, plan.Sizes{MicroTokens: c.micro}, c.length) {
 			require.False(t, listed[l], "%+v", l)
 			listed[l] = true
 			micro, err := tr.microBatches(batchFor(l), 0)

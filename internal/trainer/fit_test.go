@@ -10,6 +10,7 @@ import (
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -28,7 +29,7 @@ func TestFit_Order(t *testing.T) {
 	require.Equal(t, want, tr.Sizes())
 	require.False(t, tr.Lowered())
 	stage := 0
-	var seen []Sizes
+	var seen []plan.Sizes
 	for {
 		less, ok := tr.Fit(512, takes-1)
 		if !ok {
@@ -50,17 +51,17 @@ func TestFit_Order(t *testing.T) {
 		planned, err := Plan(c, layout, 512, Options{Device: opts.Device, Workers: s.Workers, MicroTokens: s.MicroTokens,
 			Recompute: s.Recompute, Narrow: s.Narrow})
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work), "%+v", s)
+		require.GreaterOrEqual(t, takes, planned.Adapter+planned.Work, "%+v", s)
 	}
 	t.Logf("%+v", seen)
 	require.Equal(t, 2, stage)
-	require.LessOrEqual(t, tr.Sizes().MicroTokens*sharedPieces, 512, "one sequence in a micro-batch")
+	require.LessOrEqual(t, 3*tr.Sizes().MicroTokens, 512, "one sequence in a micro-batch")
 
 	opts.MicroTokens = 1024
 	tr = New(AdapterTarget(c, params(c), layout), opts)
 	_, ok = tr.Fit(512, 1)
 	require.False(t, ok)
-	require.Equal(t, Sizes{Workers: 1, MicroTokens: 1024, Recompute: true}, tr.Sizes(), "what the options have stays")
+	require.Equal(t, plan.Sizes{Workers: 1, MicroTokens: 1024, Recompute: true}, tr.Sizes(), "what the options have stays")
 }
 
 // TestFit_Narrow: where sequences are longer than micro-batches usually are, long prompts are no longer shared before
@@ -101,10 +102,9 @@ func TestEstimate_BoundsRecomputed(t *testing.T) {
 			opts := Options{Device: graphtest.CPU(t), Workers: 2, Recompute: true}
 			planned, err := Plan(c, layout, length, opts)
 			require.NoError(t, err)
-			work := estimate{c, float64(layout.NumParams()), true, false, true, false}.work(opts.sizes(c), length)
-			require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d", name, length)
-			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/float64(planned.Work),
-				float64(planned.Work)/1e6)
+			work := estimate(c, layout, opts, length).Work
+			require.GreaterOrEqual(t, work, planned.Work, "%s %d", name, length)
+			t.Logf("%s %d: estimated %.2f of the plan's %.1f MB", name, length, work/planned.Work, planned.Work/1e6)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestFit_KeepsWhatFits(t *testing.T) {
 		on, err := tr.Start(s.state)
 		require.NoError(t, err)
 		defer on.Free()
-		weighted, n := weighed(batch)
+		weighted, n := averaged(batch)
 		p, err := on.accumulate(t.Context(), weighted, lossCall{grpo.PolicyLoss{}, n, 0})
 		require.NoError(t, err)
 		return onHost(t, on.grads), p
@@ -170,17 +170,12 @@ func TestFit_OwnMemory(t *testing.T) {
 	target := AdapterTarget(c, params(c), layout)
 	one, ok := New(target, opts).Fit(512, 1e12)
 	require.True(t, ok)
-	opts.Replicas = []Replica{{Device: opts.Device, Params: params(c), Programs: NewPrograms(opts.Device, c)}}
+	programs := graphx.NewPrograms(opts.Device, plan.TrainingPrograms(c))
+	opts.Replicas = []Replica{{Device: opts.Device, Params: params(c), Programs: programs}}
 	two, ok := New(target, opts).Fit(512, 1e12)
 	require.True(t, ok)
 	require.Equal(t, one, two)
 
-	n, gpu, same := float64(layout.NumParams()), graphx.NamedProfile("xla:cuda"), graphx.NamedProfile("xla:cpu")
-	adapter, work, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, gpu)
-	all, workOfAll, _ := EstimateMemory(c, n, Sizes{Workers: 1}, 512, same)
-	require.Equal(t, float64(adapterCopies+keptCopies-adapterOnDevice)*4*n, all-adapter)
-	require.Equal(t, workOfAll, work)
-	require.InDelta(t, one, adapter+work+float64(programBytes(c)), 1)
-	require.InDelta(t, float64(fullCopies-fullOnDevice)*4*numParams(c),
-		EstimateFull(c, Sizes{Workers: 1}, 512, same)-EstimateFull(c, Sizes{Workers: 1}, 512, gpu), 1e3)
+	m := estimate(c, layout, opts, 512)
+	require.InDelta(t, one, m.Adapter+m.Work+float64(plan.TrainingPrograms(c)), 1)
 }

@@ -16,82 +16,83 @@ import (
 
 // Shape legend: D hidden, N trained tokens, V vocabulary.
 
-// pass is what a forward pass over a batch gives, with gradients or without.
-type pass struct {
-	grads    gradients // nil without
-	totals   *grpo.Totals
-	value    float64     // of the loss
-	logprobs [][]float32 // of each sequence, per token; 0 where it is not trained
-	computed int         // tokens, padding included
-
-	recomputed int // those whose layers were computed again
-}
-
-// pass computes a loss over a batch, and with backward its gradient, micro-batch by micro-batch in order. Weights are
-// divided by the denominator already. The caller frees the gradient.
-func (t *Trainer) pass(
+// evaluate computes a loss over a batch, micro-batch by micro-batch, and with backward its gradient, which the caller
+// frees. The weights of the sequences are divided by the denominator of the call already.
+func (t *Trainer) evaluate(
 	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, call lossCall, backward bool,
-) (*pass, error) {
+) (result *Pass, grads gradients, err error) {
 	pieces, err := t.microBatches(batch, call.limit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), logprobs: perToken(batch)}
+	result = &Pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), Logprobs: perToken(batch)}
 	shared, free, err := t.shared(params)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer free()
-	n := 0 // gradients among the results
+	n := 0 // of the outputs of a graph that are gradients
 	if backward {
 		n = len(params)
 	}
-	in := inOrder{add: func(i int, out []*tensors.Tensor) (err error) {
+	sum := inOrder{add: func(i int, out []*tensors.Tensor) (err error) {
 		defer finalize(out[n:])
-		if p.grads, err = t.sum(p.grads, out[:n]); err != nil {
+		if grads, err = t.sum(grads, out[:n]); err != nil {
 			return err
 		}
 		if backward && t.recomputes(pieces[i], pieces) {
-			p.recomputed += pieces[i].Layout.Tokens()
+			result.Recomputed += pieces[i].Layout.Tokens()
 		}
-		return p.collect(batch, pieces[i], out[n:])
+		return result.add(batch, pieces[i], out[n:])
 	}}
 	w := work{name: "gradient", pieces: pieces, graph: func(i int) graphFunction {
 		return t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
 	}, shared: shared, inputs: func(i int) []any { return pieces[i].Tensors(call.denominator) }}
 	err = t.each(ctx, w, func(at, i int, out []*tensors.Tensor) error {
-		grads, err := t.home(at, out[:n])
+		local, err := t.home(at, out[:n])
 		if err != nil {
 			finalize(out[n:])
 			return err
 		}
-		return in.done(i, slices.Concat(grads, out[n:]))
+		return sum.done(i, slices.Concat(local, out[n:]))
 	})
-	in.drop()
+	sum.drop()
 	if err != nil {
-		p.grads.free()
-		return nil, err
+		grads.free()
+		return nil, nil, err
 	}
-	return p, nil
+	result.Metrics = result.totals.Metrics()
+	return result, grads, nil
 }
 
-// result is a pass as the caller of a session sees it.
-func (p *pass) result() *Pass {
-	return &Pass{
-		Loss: p.value, Logprobs: p.logprobs, Metrics: p.totals.Metrics(), Computed: p.computed, Recomputed: p.recomputed,
-		totals: p.totals,
+// add adds to a result what a graph gives for a micro-batch besides gradients: loss, metrics, logprobs.
+func (p *Pass) add(batch []grpo.Sequence, m piece, out []*tensors.Tensor) error {
+	value, err := tensors.CopyFlatData[float32](out[0])
+	if err != nil {
+		return err
 	}
+	metrics, err := tensors.CopyFlatData[float32](out[1])
+	if err != nil {
+		return err
+	}
+	p.Loss += float64(value[0])
+	p.Computed += m.Layout.Tokens()
+	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumInLoss); err != nil {
+		return err
+	}
+	return m.spread(batch, out[2], p.Logprobs)
 }
 
-// inOrder adds results in the order of their numbers, as soon as those before are there. It is safe for concurrent use.
+// inOrder adds up the outputs of micro-batches in the order of their numbers, whichever device or worker is done first:
+// the sum of floating-point numbers depends on their order. It is safe for concurrent use.
 type inOrder struct {
 	mu      sync.Mutex
-	next    int
-	waiting map[int][]*tensors.Tensor
+	next    int                       // number of the micro-batch to add next
+	waiting map[int][]*tensors.Tensor // outputs for which others have to be added before
 	add     func(i int, out []*tensors.Tensor) error
 }
 
-// done adds a result, or keeps it until those before are there.
+// done adds the outputs of a micro-batch and those that wait for it, or has them wait for those before.
 func (o *inOrder) done(i int, out []*tensors.Tensor) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,22 +110,23 @@ func (o *inOrder) done(i int, out []*tensors.Tensor) error {
 	return nil
 }
 
-// drop frees results that were not added, after an error.
+// drop frees the outputs that still wait, after an error.
 func (o *inOrder) drop() {
 	for _, out := range o.waiting {
 		finalize(out)
 	}
 }
 
-// lossCall is a loss as it is called for a batch.
+// lossCall is a loss, and how it is called for a batch.
 type lossCall struct {
 	loss        grpo.Loss
-	denominator float32 // trained tokens that the optimizer step sees
+	denominator float32 // number of trained tokens of the optimizer step, by which weights are divided
 	limit       int     // most sequences of a micro-batch; 0 is no bound
 }
 
-// weighed divides the weights of a batch by its number of trained tokens, which it returns.
-func weighed(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
+// averaged divides the weights of the sequences of an optimizer step by the number of their trained tokens, which it
+// returns: the loss is then a mean over tokens.
+func averaged(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
 	n := credit.NumTrained(batch)
 	batch = slices.Clone(batch)
 	for i := range batch {
@@ -133,25 +135,8 @@ func weighed(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
 	return batch, float32(n)
 }
 
-// collect adds what the graph gives besides gradients for a micro-batch: loss, metrics, logprobs.
-func (p *pass) collect(batch []grpo.Sequence, m piece, out []*tensors.Tensor) error {
-	value, err := tensors.CopyFlatData[float32](out[0])
-	if err != nil {
-		return err
-	}
-	metrics, err := tensors.CopyFlatData[float32](out[1])
-	if err != nil {
-		return err
-	}
-	p.value += float64(value[0])
-	p.computed += m.Layout.Tokens()
-	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumInLoss); err != nil {
-		return err
-	}
-	return m.spread(batch, out[2], p.logprobs)
-}
-
-// hidden builds the hidden states of all tokens, and returns what builds the gradient of a loss on them.
+// hidden builds the hidden states of all tokens. It also returns the function that builds the gradient of a loss
+// computed from them: with recompute, layers are computed again for it.
 func (t *Trainer) hidden(
 	f *model.Forward, in grpo.LogprobInputs, recompute bool,
 ) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
@@ -178,7 +163,8 @@ func forwardInput(in grpo.LogprobInputs) model.Input {
 	return input
 }
 
-// updateGraph returns what builds an update of n tensors: parameters, first and second moments, norm.
+// updateGraph returns the function that builds an AdamW update of n tensors. Its inputs are parameters, first and
+// second moments, gradients and the learning rate; its outputs the first three and the norm of the gradients.
 func updateGraph(cfg grpo.AdamW, n int) func(in []*Node) []*Node {
 	return func(in []*Node) []*Node {
 		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}
@@ -193,7 +179,7 @@ func finalize(list []*tensors.Tensor) {
 	}
 }
 
-// finalizeInputs frees the tensors of inputs that are not donated.
+// finalizeInputs frees inputs of a graph, which are tensors that the graph has not taken over.
 func finalizeInputs(in []any) {
 	for _, x := range in {
 		_ = x.(*tensors.Tensor).FinalizeAll()

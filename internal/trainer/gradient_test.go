@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // gradientOf computes the gradient of a batch, and the metrics.
@@ -25,7 +26,7 @@ func gradientOf(
 	on, err := s.trainer(t, opts).Start(s.state)
 	require.NoError(t, err)
 	defer on.Free()
-	weighted, n := weighed(batch)
+	weighted, n := averaged(batch)
 	p, err := on.accumulate(context.Background(), weighted, lossCall{run.Loss, n, run.MicroBatch})
 	require.NoError(t, err)
 	require.Empty(t, p.NotFinite)
@@ -77,10 +78,10 @@ func TestGradient_SameBitsForAnyWorkers(t *testing.T) {
 			var metrics map[string]float64
 			for _, workers := range []int{1, 2, 3} {
 				opts := Options{Workers: workers}
-				micro, err := s.trainer(t, opts).microBatches(batch, rowStep)
+				micro, err := s.trainer(t, opts).microBatches(batch, plan.RowStep)
 				require.NoError(t, err)
 				require.Len(t, micro, 3, "the test wants equal micro-batches")
-				grads, got := gradientOf(t, &s, opts, batch, Run{Loss: grpo.PolicyLoss{}, MicroBatch: rowStep})
+				grads, got := gradientOf(t, &s, opts, batch, Run{Loss: grpo.PolicyLoss{}, MicroBatch: plan.RowStep})
 				if first == nil {
 					first, metrics = grads, got
 				}
@@ -177,7 +178,7 @@ func direction(rng *rand.Rand, grads [][]float32) (along [][]float64, slope floa
 // TestEach_CallsAllOrStops: every index once; at most as many at a time as there are workers; the first error ends it.
 func TestEach_CallsAllOrStops(t *testing.T) {
 	for _, workers := range []int{1, 3, 50} {
-		tr := New(smallTarget, Options{Workers: workers})
+		tr := New(smallTarget, Options{Device: graphtest.CPU(t), Workers: workers})
 		var running, most, calls atomic.Int32
 		seen := make([]atomic.Int32, 40)
 		require.NoError(t, tr.parallel(context.Background(), 0, len(seen), workers, func(_, i int) error {

@@ -8,44 +8,50 @@ import (
 	"github.com/goart-dev/art/grpo"
 )
 
-// linearize prepares the sequences of one optimizer step for a [grpo.BatchLoss], and returns its value, and those
-// because of which it is not finite. It costs a forward pass. With other losses there is nothing to do.
+// A loss of pairs of sequences, or of a whole batch, cannot be summed over micro-batches. A [grpo.BatchLoss] is
+// therefore replaced, before each optimizer step, by the linear function of the logprobs that has the same gradient at
+// the current parameters.
+
+// linearize replaces the loss of the sequences of one optimizer step: it returns them with the derivatives of the loss
+// as advantages, and the value of the loss. If that or a derivative is not finite, so that the step must be skipped,
+// notFinite are the sequences to blame. It costs a forward pass. Losses that can be summed are left as they are.
 func (t *training) linearize(
-	ctx context.Context, part []grpo.Sequence,
-) (linear []grpo.Sequence, value float64, spoilt []int, err error) {
+	ctx context.Context, batch []grpo.Sequence,
+) (linear []grpo.Sequence, value float64, notFinite []int, err error) {
 	loss, ok := t.run.Loss.(grpo.BatchLoss)
 	if !ok {
-		return part, 0, nil, nil
+		return batch, 0, nil, nil
 	}
-	logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
+	logprobs, err := t.trainer.logprobs(ctx, t.on.params, batch, t.run.MicroBatch)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	linear, value = loss.Linearize(part, logprobs)
-	return linear, value, spoiling(linear, value, logprobs), nil
+	linear, value = loss.Linearize(batch, logprobs)
+	return linear, value, blamed(linear, value, logprobs), nil
 }
 
-// spoiling returns the sequences because of which the value of a linearised loss or a derivative is not finite: those
-// with such a logprob, or else those with such a derivative, or else all. There are none when both are finite.
-func spoiling(linear []grpo.Sequence, value float64, logprobs [][]float32) []int {
-	steep := slices.DeleteFunc(indices(len(linear)), func(i int) bool { return finite(linear[i].Advantage) })
-	if len(steep) == 0 && finite(value) {
+// blamed returns the sequences because of which the value of a linearized loss or one of its derivatives is not finite:
+// those with a logprob that is not finite; if there are none, those with such a derivative; if there are none either,
+// all of them. It returns nothing when the value and the derivatives are finite.
+func blamed(linear []grpo.Sequence, value float64, logprobs [][]float32) []int {
+	derivatives := slices.DeleteFunc(indices(len(linear)), func(i int) bool { return finite(linear[i].Advantage) })
+	if len(derivatives) == 0 && finite(value) {
 		return nil
 	}
-	unlikely := slices.DeleteFunc(indices(len(linear)), func(i int) bool {
+	inputs := slices.DeleteFunc(indices(len(linear)), func(i int) bool {
 		return allFinite(trainedOf(&linear[i], logprobs[i]))
 	})
 	switch {
-	case len(unlikely) > 0:
-		return unlikely
-	case len(steep) > 0:
-		return steep
+	case len(inputs) > 0:
+		return inputs
+	case len(derivatives) > 0:
+		return derivatives
 	}
 	return indices(len(linear))
 }
 
-// measured returns the metrics of totals, and the value of a [grpo.BatchLoss].
-func (t *training) measured(totals *grpo.Totals, value float64) map[string]float64 {
+// withValue returns the metrics of totals. Those of a [grpo.BatchLoss] have the value of the loss too.
+func (t *training) withValue(totals *grpo.Totals, value float64) map[string]float64 {
 	metrics := totals.Metrics()
 	if loss, ok := t.run.Loss.(grpo.BatchLoss); ok {
 		metrics[loss.Value().Name] = value
@@ -53,7 +59,7 @@ func (t *training) measured(totals *grpo.Totals, value float64) map[string]float
 	return metrics
 }
 
-// together is the number of consecutive sequences that the optimizer sees in one step.
+// together is how many consecutive sequences of a batch must be in the same optimizer step: 2 for a loss of pairs.
 func together(loss grpo.Loss) int {
 	if l, ok := loss.(grpo.BatchLoss); ok {
 		return l.Together()
@@ -61,13 +67,13 @@ func together(loss grpo.Loss) int {
 	return 1
 }
 
-// units cuts a batch into what belongs to one optimizer step.
-func units(batch []grpo.Sequence, loss grpo.Loss) [][]grpo.Sequence {
+// inseparable cuts a batch into the lists of sequences that must be in the same optimizer step.
+func inseparable(batch []grpo.Sequence, loss grpo.Loss) [][]grpo.Sequence {
 	return slices.Collect(slices.Chunk(batch, together(loss)))
 }
 
-// checkUnits reports a batch that ends within a unit.
-func checkUnits(batch []grpo.Sequence, loss grpo.Loss) error {
+// checkComplete reports a batch that ends within such a list: with half a pair, for example.
+func checkComplete(batch []grpo.Sequence, loss grpo.Loss) error {
 	if n := together(loss); len(batch)%n != 0 {
 		return fmt.Errorf("trainer: %d sequences, the loss takes %d together", len(batch), n)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/fixtures"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -32,6 +33,22 @@ func linears(c *model.Config) (layers []lora.LayerShape) {
 	return layers
 }
 
+// params are the weights of a model without their values.
+func params(c *model.Config) *model.Params {
+	p, _ := c.Outline()
+	return p
+}
+
+// estimate is what a training of adapters of a layout, nil for all weights, takes by its sizes alone.
+func estimate(c *model.Config, layout *lora.Adapter, opts Options, length int) plan.Memory {
+	target := FullTarget(c)
+	if layout != nil {
+		target = AdapterTarget(c, params(c), layout)
+	}
+	t := New(target, opts)
+	return t.plan.Memory(t.sizes, length)
+}
+
 // TestEstimate_BoundsPlan: the estimate is what the compiled graph takes, or more.
 func TestEstimate_BoundsPlan(t *testing.T) {
 	configs := map[string]*model.Config{"small Qwen": smallQwen()}
@@ -44,17 +61,18 @@ func TestEstimate_BoundsPlan(t *testing.T) {
 		layout, err := lora.New(lora.Config{}, linears(c), 0)
 		require.NoError(t, err)
 		for _, length := range []int{64, 256, 1024} {
-			for _, s := range []Sizes{{Workers: 2}, {Workers: 2, Recompute: true}} {
+			for _, s := range []plan.Sizes{{Workers: 2}, {Workers: 2, Recompute: true}} {
 				length = min(length, c.MaxPositions)
 				opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, Recompute: s.Recompute}
 				planned, err := Plan(c, layout, length, opts)
 				require.NoError(t, err)
-				adapter, work, programs := EstimateMemory(c, float64(layout.NumParams()), s, length, graphx.NamedProfile("cpu"))
-				require.Equal(t, float64(planned.Adapter), adapter)
-				require.Equal(t, float64(planned.Programs), programs)
-				require.GreaterOrEqual(t, work, float64(planned.Work), "%s %d %+v", name, length, s)
-				t.Logf("%s %d %+v: estimated %.2f of the plan's %.1f MB", name, length, s, work/float64(planned.Work),
-					float64(planned.Work)/1e6)
+				m := estimate(c, layout, opts, length)
+				require.Equal(t, planned.Adapter, m.Adapter)
+				require.Equal(t, planned.Programs, m.Programs)
+				require.NotZero(t, planned.Work)
+				require.GreaterOrEqual(t, m.Work, planned.Work, "%s %d %+v", name, length, s)
+				t.Logf("%s %d %+v: estimated %.2f of the plan's %.1f MB", name, length, s, m.Work/planned.Work,
+					planned.Work/1e6)
 			}
 		}
 	}
@@ -74,7 +92,7 @@ func TestPlan_Entropy(t *testing.T) {
 	for _, p := range layout.Params() {
 		in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
 	}
-	rows := fullLayout(256, tr.Sizes().MicroTokens)
+	rows := grpo.Layout{Rows: tr.Sizes().Rows(256), Length: 256, Trained: tr.Sizes().Rows(256) * 256}
 	work := func(l grpo.Loss) float64 {
 		bytes, err := graphx.WorkOfGraph(opts.Device, tr.lossGraph(l, true, false).build, slices.Concat(in, rows.Shapes()))
 		require.NoError(t, err)
@@ -95,7 +113,7 @@ func TestPlan_GrowsAsTokens(t *testing.T) {
 				Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512, Recompute: recompute, Alone: true,
 			})
 			require.NoError(t, err)
-			return float64(planned.Work)
+			return planned.Work
 		}
 		require.Less(t, work(4096), 4.5*work(1024), "recompute %v", recompute)
 	}
@@ -104,51 +122,50 @@ func TestPlan_GrowsAsTokens(t *testing.T) {
 // TestEstimate_BoundsFullPlan: the same of a training of all weights.
 func TestEstimate_BoundsFullPlan(t *testing.T) {
 	c := smallQwen()
-	for _, s := range []Sizes{{Workers: 1, MicroTokens: 512}, {Workers: 1, MicroTokens: 512, Recompute: true}} {
+	for _, s := range []plan.Sizes{{Workers: 1, MicroTokens: 512}, {Workers: 1, MicroTokens: 512, Recompute: true}} {
 		opts := Options{Device: graphtest.CPU(t), Workers: s.Workers, MicroTokens: s.MicroTokens, Recompute: s.Recompute}
-		planned, err := PlanFull(c, 256, opts)
+		planned, err := Plan(c, nil, 256, opts)
 		require.NoError(t, err)
-		require.Equal(t, fullCopies*4*numParams(c), float64(planned.Adapter))
-		takes := EstimateFull(c, s, 256, graphx.NamedProfile("cpu"))
-		require.GreaterOrEqual(t, takes, float64(planned.Adapter+planned.Work+planned.Programs), "%+v", s)
-		work := takes - float64(planned.Adapter+planned.Programs)
-		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, work/float64(planned.Work), float64(planned.Work)/1e6)
+		_, in := c.Outline()
+		weights := int64(0)
+		for _, x := range in {
+			weights += x.ByteSize()
+		}
+		require.Equal(t, 13*float64(weights), planned.Adapter)
+		m := estimate(c, nil, opts, 256)
+		require.GreaterOrEqual(t, m.Work, planned.Work, "%+v", s)
+		require.Equal(t, planned.Programs, m.Programs)
+		t.Logf("%+v: estimated %.2f of the plan's %.1f MB", s, m.Work/planned.Work, planned.Work/1e6)
 	}
 }
 
-// TestEstimateOn: it is the estimate of the parts, which are those of Fit; it bounds what is planned for an adapter
-// with DoRA and for one of the head; and a device that takes long to compile pads sequences.
-func TestEstimateOn(t *testing.T) {
+// TestEstimate_Parts: what is estimated bounds what is planned for an adapter with DoRA and for one of the head, and is
+// what Fit counts, also where sequences are padded more.
+func TestEstimate_Parts(t *testing.T) {
 	c := smallQwen()
-	cpu, gpu := graphx.NamedProfile("cpu"), graphx.NamedProfile("xla:cuda")
 	layers := linears(c)
 	for _, l := range c.Adaptable() {
 		if l.Name == "lm_head" {
 			layers = append(layers, lora.LayerShape(l))
 		}
 	}
-	s := Sizes{Workers: 1, MicroTokens: 512}
+	opts := Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512}
 	for _, cfg := range []lora.Config{{}, {DoRA: true}, {Targets: []string{"q_proj", "lm_head"}}} {
 		layout, err := lora.New(cfg, layers, 0)
 		require.NoError(t, err)
-		planned, err := Plan(c, layout, 256, Options{Device: graphtest.CPU(t), Workers: 1, MicroTokens: 512})
+		planned, err := Plan(c, layout, 256, opts)
 		require.NoError(t, err)
-		m := EstimateOn(c, layout, s, 256, cpu)
+		m := estimate(c, layout, opts, 256)
 		require.Equal(t, planned.Adapter, m.Adapter, "%+v", cfg)
 		require.Equal(t, planned.Programs, m.Programs)
 		require.GreaterOrEqual(t, m.Work, planned.Work, "%+v", cfg)
-		require.Equal(t, EstimateOn(c, layout, s, 512, gpu), EstimateOn(c, layout, s, 300, gpu))
-		require.Less(t, EstimateOn(c, layout, s, 300, cpu).Work, EstimateOn(c, layout, s, 512, cpu).Work)
 	}
-	full := EstimateOn(c, nil, s, 256, cpu)
-	require.InEpsilon(t, EstimateFull(c, s, 256, cpu), float64(full.Adapter+full.Work+full.Programs), 1e-6)
-	require.Less(t, EstimateOn(c, nil, s, 256, gpu).Adapter, full.Adapter)
 
 	layout, err := lora.New(lora.Config{}, linears(c), 0)
 	require.NoError(t, err)
-	opts := Options{Device: graphtest.NamedOn(graphtest.CPU(t), "xla:cuda"), FewShapes: true}
+	opts = Options{Device: graphtest.NamedOn(graphtest.CPU(t), "xla:cuda"), FewShapes: true}
 	takes, ok := New(AdapterTarget(c, params(c), layout), opts).Fit(300, 1e12)
 	require.True(t, ok)
-	m := EstimateOn(c, layout, Sizes{}, 300, gpu)
-	require.InDelta(t, takes, float64(m.Adapter+m.Work+programBytes(c)), 2, "a micro-batch at a time")
+	m := estimate(c, layout, opts, 300)
+	require.InDelta(t, takes, m.Adapter+m.Work+float64(plan.TrainingPrograms(c)), 2, "a micro-batch at a time")
 }

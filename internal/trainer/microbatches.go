@@ -5,7 +5,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // piece is a micro-batch of a batch.
@@ -36,21 +36,14 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error)
 }
 
 // large reports whether a micro-batch is larger than is usual.
-func (t *Trainer) large(p piece) bool { return t.size(p.Layout) > max(t.sizes.MicroTokens, p.Length) }
-
-// size is the number of tokens of which a micro-batch takes the memory. A head that is trained keeps logits of each
-// trained token, and these are more than the tokens that are computed where sequences have most of them in common.
-func (t *Trainer) size(l grpo.Layout) int {
-	if t.target.head {
-		return max(l.Tokens(), l.Trained)
-	}
-	return l.Tokens()
+func (t *Trainer) large(p piece) bool {
+	return t.plan.Tokens(p.Layout) > max(t.sizes.MicroTokens, p.Length)
 }
 
 // pack is microBatches in any order.
 func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 	clusters, rest := [][]int(nil), indices(len(part))
-	if t.shares() {
+	if !t.opts.Alone {
 		clusters, rest = t.planShared(part, limit)
 	}
 	out, err := t.packShared(part, clusters, limit)
@@ -81,15 +74,16 @@ type planned struct {
 
 // evenRows plans micro-batches of sequences that are sorted by length.
 func (t *Trainer) evenRows(part []grpo.Sequence, sorted []int, limit int) (out []planned) {
-	rows := t.rows(padLength(part[sorted[len(sorted)-1]].NumInputs()), limit)
+	pad := t.plan.Padding().Length
+	rows := t.rows(pad(part[sorted[len(sorted)-1]].NumInputs()), limit)
 	pieces := (len(sorted) + rows - 1) / rows
-	if len(sorted) >= evenPieces*rowStep {
+	if len(sorted) >= evenPieces*plan.RowStep {
 		pieces = roundUp(pieces, evenPieces)
 	}
-	even := min(rows, roundUp((len(sorted)+pieces-1)/pieces, rowStep))
+	even := min(rows, roundUp((len(sorted)+pieces-1)/pieces, plan.RowStep))
 	for chunk := range slices.Chunk(sorted, even) {
 		layout := grpo.Layout{
-			Rows: min(even, roundUp(len(chunk), rowStep)), Length: padLength(part[chunk[len(chunk)-1]].NumInputs()),
+			Rows: min(even, roundUp(len(chunk), plan.RowStep)), Length: pad(part[chunk[len(chunk)-1]].NumInputs()),
 		}
 		layout.Trained = padTrained(credit.NumTrained(pick(part, chunk)), layout.Tokens())
 		out = append(out, planned{layout, chunk})
@@ -115,26 +109,13 @@ func pick(part []grpo.Sequence, of []int) []grpo.Sequence {
 	return out
 }
 
-// rows returns how many rows of a length a micro-batch may have.
-func (s Sizes) rows(length int) int { return max(1, s.MicroTokens/length) }
-
-// rows are those of the sizes. limit bounds them too; 0 is no bound.
+// rows is how many rows of a length a micro-batch may have, of which there are limit at most; 0 is no bound.
 func (t *Trainer) rows(length, limit int) int {
-	rows := t.sizes.rows(length)
+	rows := t.sizes.Rows(length)
 	if limit > 0 {
 		rows = min(rows, limit)
 	}
 	return rows
-}
-
-// padLength is what rows are padded to, so that few layouts occur: steps of 16 up to 256 tokens, then of a sixteenth of
-// a power of two.
-func padLength(n int) int {
-	step := 16
-	for n > 16*step {
-		step *= 2
-	}
-	return max(step, roundUp(n, step))
 }
 
 // minTrained is the smallest size that lists of trained tokens are padded to, in micro-batches that have as many.
@@ -155,19 +136,6 @@ func padTrained(n, tokens int) int {
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }
 
-// rowStep is what the number of rows is rounded up to, so that few layouts occur.
-const rowStep = 4
-
 // evenPieces is what the number of micro-batches is rounded up to when the sequences suffice, so that two workers have
 // equal work. It is a constant: results must not depend on the number of cores.
 const evenPieces = 2
-
-// microTokens is the default of MicroTokens. It is a function of the model alone: results must not depend on the memory
-// of the machine. The intermediate values of a layer that its gradient needs are counted, for each token, as 8 of the
-// hidden size, 8 of the queries and 4 of the MLP's. Attention scores are left out, since a micro-batch has few long
-// sequences.
-func microTokens(c *model.Config) int {
-	const budget = 1 << 30
-	each := 4 * c.NumLayers * (8*c.HiddenSize + 8*c.NumHeads*c.HeadDim + 4*c.IntermediateSize)
-	return min(max(256, budget/each), 4096)
-}

@@ -10,26 +10,15 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 )
 
 // smallTarget is a model so small that its micro-batches have the most tokens.
-var smallTarget = Target{config: &model.Config{
+var smallTarget = Target{plan: plan.Training{Config: &model.Config{
 	NumLayers: 1, HiddenSize: 1, NumHeads: 1, HeadDim: 1, IntermediateSize: 1,
-}}
-
-func TestMicroTokens(t *testing.T) {
-	for _, c := range []struct {
-		config model.Config
-		want   int
-	}{
-		{*smallTarget.config, 4096},
-		{model.Config{NumLayers: 30, HiddenSize: 576, NumHeads: 9, HeadDim: 64, IntermediateSize: 1536}, 582}, // SmolLM2 135M
-		{model.Config{NumLayers: 28, HiddenSize: 3584, NumHeads: 28, HeadDim: 128, IntermediateSize: 18944}, 256},
-	} {
-		require.Equal(t, c.want, microTokens(&c.config))
-	}
-}
+}}}
 
 // tokensOf lists the trained tokens of a batch, each with its sequence and all that it is learned from, in a sorted
 // order.
@@ -96,7 +85,9 @@ func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 1000, 3+rng.IntN(90))
 		before := tokensOf(batch)
-		tr := New(smallTarget, Options{Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0})
+		tr := New(smallTarget, Options{
+			Device: graphtest.CPU(t), Workers: 1 + rng.IntN(5), MicroTokens: 1 + rng.IntN(2000), FewShapes: i%2 == 0,
+		})
 		most := rng.IntN(10)
 		micro, err := tr.microBatches(batch, most)
 		require.NoError(t, err)
@@ -117,7 +108,7 @@ func TestMicroBatches_EveryTrainedTokenOnce(t *testing.T) {
 // TestMicroBatches_DependsOnTheBatchAlone: what a trainer did before changes nothing.
 func TestMicroBatches_DependsOnTheBatchAlone(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 2)), 30, 100, 100)
-	tr := New(smallTarget, Options{Workers: 2})
+	tr := New(smallTarget, Options{Device: graphtest.CPU(t), Workers: 2})
 	first, err := tr.microBatches(batch, 0)
 	require.NoError(t, err)
 	again, err := tr.microBatches(batch, 0)
@@ -129,9 +120,9 @@ func TestMicroBatches_DependsOnTheBatchAlone(t *testing.T) {
 func TestMicroBatches_KeepsWorkersBusy(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		batch := randomBatch(rand.New(rand.NewPCG(seed, uint64(n))), n, 100, 40)
-		micro, err := New(smallTarget, Options{Workers: 2}).microBatches(batch, 0)
+		micro, err := New(smallTarget, Options{Device: graphtest.CPU(t), Workers: 2}).microBatches(batch, 0)
 		require.NoError(t, err)
-		if n >= 2*rowStep {
+		if n >= 2*plan.RowStep {
 			require.GreaterOrEqual(t, len(micro), 2, "%d sequences", n)
 		}
 	}
@@ -147,7 +138,7 @@ func TestMicroBatches_FewShapes(t *testing.T) {
 	}{{false, 500, 1.6}, {true, 40, 2}} {
 		seen := map[grpo.Layout]int{}
 		rng := rand.New(rand.NewPCG(seed, 3))
-		tr := New(smallTarget, Options{Workers: 2, FewShapes: c.few})
+		tr := New(smallTarget, Options{Device: graphtest.CPU(t), Workers: 2, FewShapes: c.few})
 		var middle, needed, computed int
 		for step := range 400 {
 			batch := randomBatch(rng, 8+rng.IntN(57), 100, 20+rng.IntN(980))
@@ -177,22 +168,6 @@ func TestMicroBatches_FewShapes(t *testing.T) {
 	}
 }
 
-func TestPadLength(t *testing.T) {
-	require.Equal(t, 16, padLength(0))
-	seen := map[int]bool{}
-	for n := 1; n <= 1<<15; n++ {
-		p := padLength(n)
-		require.GreaterOrEqual(t, p, n)
-		require.Zero(t, p%16)
-		require.LessOrEqual(t, padLength(n-1), p)
-		if n > 256 {
-			require.Less(t, float64(p)/float64(n), 1.125, "at most an eighth is padding")
-		}
-		seen[p] = true
-	}
-	require.Len(t, seen, 16+7*8, "16 up to 256, 8 for each doubling")
-}
-
 // TestSplit_Partition: every sequence is in one part, parts differ in size by at most one, and the order is that of the
 // random numbers.
 func TestSplit_Partition(t *testing.T) {
@@ -200,7 +175,7 @@ func TestSplit_Partition(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, i))
 		batch := randomBatch(rng, 1+rng.IntN(30), 100, 10)
 		n := 1 + rng.IntN(12)
-		parts := credit.Split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1)))
+		parts := credit.Split(inseparable(batch, nil), n, rand.New(rand.NewPCG(i, 1)))
 		require.Len(t, parts, min(n, len(batch)))
 		var all []int
 		smallest, largest := len(batch), 0
@@ -212,7 +187,7 @@ func TestSplit_Partition(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, largest-smallest, 1, "seed %d", i)
-		require.Equal(t, parts, credit.Split(units(batch, nil), n, rand.New(rand.NewPCG(i, 1))))
+		require.Equal(t, parts, credit.Split(inseparable(batch, nil), n, rand.New(rand.NewPCG(i, 1))))
 		slices.Sort(all)
 		for at, trajectory := range all {
 			require.Equal(t, at, trajectory, "each once")
@@ -223,7 +198,7 @@ func TestSplit_Partition(t *testing.T) {
 // TestSplit_Shuffles: another seed makes other parts.
 func TestSplit_Shuffles(t *testing.T) {
 	batch := randomBatch(rand.New(rand.NewPCG(seed, 4)), 20, 100, 10)
-	first := credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 0)))
-	require.NotEqual(t, first, credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(2, 0))))
-	require.NotEqual(t, first, credit.Split(units(batch, nil), 2, rand.New(rand.NewPCG(1, 1))))
+	first := credit.Split(inseparable(batch, nil), 2, rand.New(rand.NewPCG(1, 0)))
+	require.NotEqual(t, first, credit.Split(inseparable(batch, nil), 2, rand.New(rand.NewPCG(2, 0))))
+	require.NotEqual(t, first, credit.Split(inseparable(batch, nil), 2, rand.New(rand.NewPCG(1, 1))))
 }

@@ -32,7 +32,7 @@ func TestTrain_NotFinite(t *testing.T) {
 			first := map[bool]bool{}
 			for order := range uint64(4) { // the bad one first, and last
 				run.Seed = order
-				first[credit.Split(units(bad, nil), 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
+				first[credit.Split(inseparable(bad, nil), 2, rand.New(rand.NewPCG(order, 0)))[0][0].Trajectory == 1] = true
 				got, report, err := tr.Train(context.Background(), s.state, bad, run)
 				require.NoError(t, err)
 				require.Equal(t, 1, report.Skipped)
@@ -198,9 +198,9 @@ func TestTrain_PreferenceNotFinite(t *testing.T) {
 	}
 }
 
-// TestSpoiling: the sequence with a logprob that is not finite is named alone, also when its derivative is; and nothing
+// TestBlamed: the sequence with a logprob that is not finite is named alone, also when its derivative is; and nothing
 // when all is finite.
-func TestSpoiling(t *testing.T) {
+func TestBlamed(t *testing.T) {
 	pair := func(chosen, rejected float64) []int {
 		batch := make([]grpo.Sequence, 2)
 		for i := range batch {
@@ -208,13 +208,13 @@ func TestSpoiling(t *testing.T) {
 		}
 		logprobs := [][]float32{{float32(math.NaN()), float32(chosen)}, {0, float32(rejected)}}
 		linear, value := credit.Preference{Beta: 0.1}.Linearize(batch, logprobs)
-		return spoiling(linear, value, logprobs)
+		return blamed(linear, value, logprobs)
 	}
 	require.Empty(t, pair(-1, -2), "the logprob of a token that is not trained does not count")
 	require.Equal(t, []int{0}, pair(math.NaN(), -2))
 	require.Equal(t, []int{0}, pair(math.Inf(-1), -2), "the loss is infinite, its derivative is not")
 	require.Equal(t, []int{0, 1}, pair(math.Inf(-1), math.Inf(-1)))
 	steep := []grpo.Sequence{{}, {Advantage: math.Inf(1)}}
-	require.Equal(t, []int{1}, spoiling(steep, 0, make([][]float32, 2)))
-	require.Equal(t, []int{0, 1}, spoiling(make([]grpo.Sequence, 2), math.Inf(1), make([][]float32, 2)))
+	require.Equal(t, []int{1}, blamed(steep, 0, make([][]float32, 2)))
+	require.Equal(t, []int{0, 1}, blamed(make([]grpo.Sequence, 2), math.Inf(1), make([][]float32, 2)))
 }

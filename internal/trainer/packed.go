@@ -10,11 +10,11 @@ import (
 // Packed returns the micro-batches of a batch as a run computes them: for each optimizer step of the first epoch, in
 // their order. Nothing is computed.
 func (t *Trainer) Packed(batch []grpo.Sequence, run Run) ([][]*grpo.MicroBatch, error) {
-	if err := checkUnits(batch, run.Loss); err != nil || len(batch) == 0 {
+	if err := checkComplete(batch, run.Loss); err != nil || len(batch) == 0 {
 		return nil, err
 	}
 	var list [][]*grpo.MicroBatch
-	for _, part := range credit.Split(units(batch, run.Loss), run.MiniBatches, rand.New(rand.NewPCG(run.Seed, 0))) {
+	for _, part := range credit.Split(inseparable(batch, run.Loss), run.MiniBatches, rand.New(rand.NewPCG(run.Seed, 0))) {
 		pieces, err := t.microBatches(part, run.MicroBatch)
 		if err != nil {
 			return nil, err

@@ -44,19 +44,18 @@ func TestPlan_FromFewLayers(t *testing.T) {
 			}
 			target, in := of(c)
 			trainer := New(target, opts)
-			work, err := trainer.planWork(0, 256, of)
+			work, err := trainer.planWork(256, of)
 			require.NoError(t, err)
 
 			build := trainer.lossGraph(grpo.PolicyLoss{}, true, recompute).build
-			var want int64
-			usual := fullLayout(256, trainer.sizes.MicroTokens)
-			shared, ok := sharedLayout(256, trainer.sizes)
-			require.True(t, ok)
-			for l, times := range map[*grpo.Layout]int64{&usual: 2, &shared: 1} {
+			layouts := 0
+			want, err := trainer.sizes.Work(256, false, func(l grpo.Layout, _ int) (float64, error) {
+				layouts++
 				whole, err := graphx.WorkOfGraph(opts.Device, build, append(in[:len(in):len(in)], l.Shapes()...))
-				require.NoError(t, err)
-				want = max(want, times*whole)
-			}
+				return float64(whole) + 4*trainer.plan.Params, err
+			})
+			require.NoError(t, err)
+			require.Equal(t, 2, layouts)
 			require.Equal(t, want, work, "%s, recompute %v", name, recompute)
 		}
 	}

@@ -105,7 +105,7 @@ func (p *probe) check(ctx context.Context, s *Session, run *Run, report *Report)
 			report.Change.add(x, p.before[i][j])
 		}
 	}
-	if v := s.trainer.target.config.VocabSize; uniform(after, v) && !uniform(p.before, v) {
+	if v := s.trainer.plan.Config.VocabSize; uniform(after, v) && !uniform(p.before, v) {
 		return fmt.Errorf("%w: after %d updates all tokens are equally likely", ErrDiverged, report.Updates)
 	}
 	return nil

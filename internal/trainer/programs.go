@@ -1,44 +1,14 @@
 package trainer
 
 import (
-	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/graphx"
-	"github.com/goart-dev/art/model"
 )
 
 // A graph is compiled for each layout of a micro-batch, and an agent whose conversations vary in length has new ones in
 // every step. So programs are kept while there is room for them, and compiled again when they are needed later.
-
-const (
-	// keptPrograms is for how many programs of a loss there is room, about: with more, few compilations are saved, since
-	// most layouts that occur again do so within a step.
-	keptPrograms = 32
-	// mostProgramBytes is enough for sixteen programs of a model that is as deep as those of the hub are.
-	mostProgramBytes = 256 << 20
-)
-
-// programParts are the parts of ProgramBytes that there is room for where memory gets shorter; 0 keeps one program.
-var programParts = []float64{1, 1.0 / 8, 0}
-
-// NewPrograms returns a cache for [Options].Programs, with room for as much as is the default of ProgramBytes.
-func NewPrograms(device compute.Backend, c *model.Config) *graphx.Programs {
-	return graphx.NewPrograms(device, programBytes(c))
-}
-
-// KeptPrograms is how many programs are kept by default on a device that does not say what one takes, as those of XLA,
-// for all trainings of a base model.
-func KeptPrograms(c *model.Config) int { return graphx.RoomIn(programBytes(c)) }
-
-// programBytes is the default of ProgramBytes. A program has some hundred steps and their kernels for each layer, and
-// constants.
-func programBytes(c *model.Config) int64 {
-	const layer, other = 896 << 10, 1 << 20
-	return min(keptPrograms*(int64(c.NumLayers)*layer+other), mostProgramBytes)
-}
 
 // graphFunction is a graph of a trainer, whose inputs have the shapes of a layout.
 type graphFunction struct {

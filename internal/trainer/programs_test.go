@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -109,7 +110,7 @@ func TestProgramBytes(t *testing.T) {
 		takes := liveBytes() - before
 		t.Logf("%+v: %.2f MB each, said to be %.2f", l, float64(takes)/3e6, float64(says)/3e6)
 		require.InEpsilon(t, takes, says, 0.35)
-		require.Less(t, says/3, programBytes(c)/keptPrograms*3/2)
+		require.Less(t, says/3, plan.TrainingPrograms(c)/32*3/2)
 		runtime.KeepAlive(kept)
 	}
 }
@@ -118,7 +119,7 @@ func TestProgramBytes(t *testing.T) {
 // those of another one. No bit depends on it.
 func TestTrain_SharedPrograms(t *testing.T) {
 	c := testConfig()
-	shared := NewPrograms(graphtest.Device(t), c)
+	shared := graphx.NewPrograms(graphtest.Device(t), plan.TrainingPrograms(c))
 	run := Run{
 		Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: constant(1e-3), Epochs: 1, MiniBatches: 1,
 	}

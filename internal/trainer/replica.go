@@ -34,7 +34,7 @@ func (t *Trainer) places() []place {
 	list := []place{{t.opts.Device, t.programs, t.target.frozen}}
 	for _, r := range t.opts.Replicas {
 		p := place{device: r.Device, programs: r.Programs}
-		if !t.target.full {
+		if !t.target.plan.Full {
 			p.frozen = r.Params.Tensors
 		}
 		list = append(list, p)

@@ -17,11 +17,11 @@ var ErrLost = errors.New("trainer: the training state was lost when the device f
 // safe for concurrent use. A call that returns an error has changed nothing, except that the state is lost when the
 // device fails during an update, or while gradients are added to those that there are.
 type Session struct {
-	trainer   *Trainer
-	shapes    *State       // names and shapes
-	on        *deviceState // nil when lost
-	grads     gradients    // nil when there are none
-	notFinite bool         // a loss whose gradient is among them is not finite, or the gradient
+	trainer *Trainer
+	shapes  *State       // names and shapes
+	on      *deviceState // nil when lost
+	grads   gradients    // nil when there are none
+	invalid bool         // one of the gradients that were added, or its loss, is not finite
 }
 
 // Pass is the result of a forward pass.
@@ -54,7 +54,7 @@ func (s *Session) Free() {
 		s.on.free()
 	}
 	s.grads.free()
-	s.on, s.grads, s.notFinite = nil, nil, false
+	s.on, s.grads, s.invalid = nil, nil, false
 }
 
 // State copies the state to the host, without gradients.
@@ -73,11 +73,8 @@ func (s *Session) Forward(ctx context.Context, batch []grpo.Sequence, loss grpo.
 	if err := s.check(batch, loss); err != nil {
 		return nil, err
 	}
-	p, err := s.trainer.pass(ctx, s.on.params, batch, lossCall{loss: loss, denominator: 1}, false)
-	if err != nil {
-		return nil, err
-	}
-	return p.result(), nil
+	p, _, err := s.trainer.evaluate(ctx, s.on.params, batch, lossCall{loss: loss, denominator: 1}, false)
+	return p, err
 }
 
 // ForwardBackward is Forward that adds the gradient of the loss to those of the session.
@@ -97,22 +94,21 @@ func (s *Session) check(batch []grpo.Sequence, loss grpo.Loss) error {
 
 // accumulate adds the gradient of a loss to those of the session.
 func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lossCall) (*Pass, error) {
-	fresh, ok, err := s.backward(ctx, batch, call)
+	result, grads, ok, err := s.backward(ctx, batch, call)
 	if err != nil {
 		return nil, err
 	}
-	result := fresh.result()
 	if !ok {
 		if result.NotFinite, err = s.culprits(ctx, batch, call); err != nil {
-			fresh.grads.free()
+			grads.free()
 			return nil, err
 		}
 		if result.Overflowed = len(result.NotFinite) == 0; result.Overflowed {
 			result.NotFinite = indices(len(batch))
 		}
 	}
-	s.notFinite = s.notFinite || !ok
-	if s.grads, err = s.trainer.sum(s.grads, fresh.grads); err != nil {
+	s.invalid = s.invalid || !ok
+	if s.grads, err = s.trainer.sum(s.grads, grads); err != nil {
 		s.Free()
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -120,25 +116,27 @@ func (s *Session) accumulate(ctx context.Context, batch []grpo.Sequence, call lo
 }
 
 // backward computes a loss and its gradient, and whether both are finite. The caller frees the gradient.
-func (s *Session) backward(ctx context.Context, batch []grpo.Sequence, call lossCall) (p *pass, ok bool, err error) {
-	if p, err = s.trainer.pass(ctx, s.on.params, batch, call, true); err != nil {
-		return nil, false, err
+func (s *Session) backward(
+	ctx context.Context, batch []grpo.Sequence, call lossCall,
+) (p *Pass, grads gradients, ok bool, err error) {
+	if p, grads, err = s.trainer.evaluate(ctx, s.on.params, batch, call, true); err != nil {
+		return nil, nil, false, err
 	}
-	if ok, err = s.trainer.finite(p.grads); err != nil {
-		p.grads.free()
-		return nil, false, err
+	if ok, err = s.trainer.finite(grads); err != nil {
+		grads.free()
+		return nil, nil, false, err
 	}
-	return p, ok && finite(p.value), nil
+	return p, grads, ok && finite(p.Loss), nil
 }
 
 // culprits returns the sequences that alone have a loss or gradient that is not finite.
 func (s *Session) culprits(ctx context.Context, batch []grpo.Sequence, call lossCall) (list []int, err error) {
 	for i := range batch {
-		p, ok, err := s.backward(ctx, batch[i:i+1], call)
+		_, grads, ok, err := s.backward(ctx, batch[i:i+1], call)
 		if err != nil {
 			return nil, err
 		}
-		p.grads.free()
+		grads.free()
 		if !ok {
 			list = append(list, i)
 		}
@@ -155,7 +153,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 	if err := cfg.Validate(); err != nil {
 		return 0, false, err
 	}
-	if s.notFinite { // a loss can be infinite though its gradient is not
+	if s.invalid { // a loss can be infinite though its gradient is not
 		s.drop()
 		return math.NaN(), false, nil
 	}
@@ -175,7 +173,7 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 // drop frees the gradients.
 func (s *Session) drop() {
 	s.grads.free()
-	s.grads, s.notFinite = nil, false
+	s.grads, s.invalid = nil, false
 	machine.ReturnMemory()
 }
 

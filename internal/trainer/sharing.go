@@ -6,6 +6,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/plan"
 )
 
 // Sequences that begin equally are computed together: what they share once, and then what each adds to it. In the order
@@ -20,10 +21,6 @@ const (
 	worthSharing = 0.2
 	// worthCutting is the least part of the tokens of branches that a second rectangle must save.
 	worthCutting = 0.1
-	// sharedPieces is how many times MicroTokens a micro-batch with shared tokens may have, and sharedLengths how many
-	// times the length of its longest sequence: see [Sizes.shared].
-	sharedPieces  = 3
-	sharedLengths = 2
 )
 
 // inputs are the ids that the model reads of a sequence.
@@ -62,22 +59,6 @@ func clustered(part []grpo.Sequence) (clusters [][]int, rest []int) {
 	return clusters, rest
 }
 
-// padding rounds sizes of micro-batches with shared tokens up, so that few layouts occur.
-type padding struct {
-	rows, length, keys func(int) int
-	// sameKeys gives both rectangles of branches the keys of the one that needs more.
-	sameKeys bool
-}
-
-// padding is that of the options. Where FewShapes are asked for, lengths are powers of two, and numbers of rows are too
-// or half way between: with powers alone up to a tenth more tokens are computed, and about as many layouts occur.
-func (t *Trainer) padding() padding {
-	if t.opts.FewShapes {
-		return padding{fewRows, powerLength, powerLength, true}
-	}
-	return padding{padRows, padLength, padKeys, false}
-}
-
 // planShared cuts clusters into parts that fit into a micro-batch. Those that padding makes no cheaper than their
 // sequences alone are returned as others.
 func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, others []int) {
@@ -89,7 +70,7 @@ func (t *Trainer) planShared(part []grpo.Sequence, limit int) (cut [][]int, othe
 			shared += t.arrange(part, [][]int{p}).Tokens()
 		}
 		for _, i := range c {
-			alone += t.padding().length(part[i].NumInputs())
+			alone += t.plan.Padding().Length(part[i].NumInputs())
 		}
 		if float64(shared) <= (1-worthSharing)*float64(alone) {
 			cut = append(cut, parts...)
@@ -108,8 +89,8 @@ func (t *Trainer) fits(part []grpo.Sequence, limit int, clusters ...[]int) bool 
 	for _, c := range clusters {
 		n, length = n+len(c), max(length, longest(part, c))
 	}
-	most := t.sizes.shared(t.padding().length(length))
-	return (limit == 0 || n <= limit) && t.size(t.arrange(part, clusters).Layout) <= most
+	most := t.sizes.Shared(t.plan.Padding().Length(length))
+	return (limit == 0 || n <= limit) && t.plan.Tokens(t.arrange(part, clusters).Layout) <= most
 }
 
 // packShared packs clusters, as many in a micro-batch as it may have.
@@ -160,7 +141,7 @@ type arrangement struct {
 
 // arrange lays out clusters: their roots, and what each sequence adds, in one rectangle or two, of short and long rows.
 func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
-	a, pad := &arrangement{}, t.padding()
+	a, pad := &arrangement{}, t.plan.Padding()
 	for _, c := range clusters {
 		a.add(part, c)
 	}
@@ -169,22 +150,22 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 	for i := range a.rows {
 		switch r := &a.rows[i]; {
 		case r.Start == 0:
-			roots, a.Length = roots+1, max(a.Length, pad.length(r.End))
+			roots, a.Length = roots+1, max(a.Length, pad.Length(r.End))
 		case r.End > r.Start:
 			own = append(own, r)
 		}
 	}
-	a.Rows = pad.rows(roots)
+	a.Rows = pad.Rows(roots)
 	slices.SortStableFunc(own, func(x, y *grpo.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
-	at := pad.cut(own)
+	at := cut(pad, own)
 	for i, r := range own {
 		r.Rectangle = 1
 		if i >= at {
 			r.Rectangle = 2
 		}
 	}
-	short, long := pad.rectangle(own[:at]), pad.rectangle(own[at:])
-	if pad.sameKeys && long.Rows > 0 {
+	short, long := rectangle(pad, own[:at]), rectangle(pad, own[at:])
+	if pad.SameKeys && long.Rows > 0 {
 		short.Keys = max(short.Keys, long.Keys)
 		long.Keys = short.Keys
 	}
@@ -231,14 +212,14 @@ func leaves(part []grpo.Sequence, c []int) (at []int) {
 }
 
 // cut returns where to cut rows that are sorted by length, so that both parts have the least padding: after a multiple
-// of rowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
-func (p padding) cut(sorted []*grpo.Row) int {
+// of plan.RowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
+func cut(p plan.Padding, sorted []*grpo.Row) int {
 	tokens := func(rows []*grpo.Row) int {
-		b := p.rectangle(rows)
+		b := rectangle(p, rows)
 		return b.Rows * b.Length
 	}
 	best, least := len(sorted), (1-worthCutting)*float64(tokens(sorted))
-	for i := rowStep; i < len(sorted); i += rowStep {
+	for i := plan.RowStep; i < len(sorted); i += plan.RowStep {
 		if n := float64(tokens(sorted[:i]) + tokens(sorted[i:])); n <= least {
 			best, least = i, n
 		}
@@ -247,38 +228,12 @@ func (p padding) cut(sorted []*grpo.Row) int {
 }
 
 // rectangle is the shape that rows need.
-func (p padding) rectangle(rows []*grpo.Row) grpo.Branches {
-	b := grpo.Branches{Rows: p.rows(len(rows))}
+func rectangle(p plan.Padding, rows []*grpo.Row) grpo.Branches {
+	b := grpo.Branches{Rows: p.Rows(len(rows))}
 	for _, r := range rows {
-		b.Length, b.Keys = max(b.Length, p.length(r.End-r.Start)), max(b.Keys, p.keys(r.End))
+		b.Length, b.Keys = max(b.Length, p.Length(r.End-r.Start)), max(b.Keys, p.Keys(r.End))
 	}
 	return b
-}
-
-// padRows is what a number of rows is rounded up to, so that few layouts occur: even numbers, multiples of rowStep
-// above 8, and of an eighth of a power of two above 32.
-func padRows(n int) int {
-	switch {
-	case n < 3:
-		return n
-	case n <= 2*rowStep:
-		return roundUp(n, 2)
-	}
-	step := rowStep
-	for n > 8*step {
-		step *= 2
-	}
-	return roundUp(n, step)
-}
-
-// padKeys is what the positions that branches attend to are rounded up to: multiples of a quarter of a power of two.
-// Those that no branch has cost little, since the device skips what is masked.
-func padKeys(n int) int {
-	step := 16
-	for n > 4*step {
-		step *= 2
-	}
-	return roundUp(n, step)
 }
 
 // pack packs an arrangement.

@@ -49,8 +49,8 @@ func TestShared_EveryTrainedTokenOnce(t *testing.T) {
 				require.LessOrEqual(t, len(m.sequences), most)
 			}
 			if len(m.sequences) > 1 {
-				length := tr.padding().length(longest(batch, m.sequences))
-				require.LessOrEqual(t, m.Layout.Tokens(), max(tr.sizes.shared(length), m.Length))
+				length := tr.plan.Padding().Length(longest(batch, m.sequences))
+				require.LessOrEqual(t, m.Layout.Tokens(), max(tr.sizes.Shared(length), m.Length))
 			}
 			if m.Branches[0].Rows > 0 {
 				saved++
@@ -176,10 +176,11 @@ func TestShared_Turns(t *testing.T) {
 		}
 		batch = append(batch, s)
 	}
-	micro, err := New(smallTarget, Options{Device: graphtest.CPU(t)}).microBatches(batch, 0)
+	tr := New(smallTarget, Options{Device: graphtest.CPU(t)})
+	micro, err := tr.microBatches(batch, 0)
 	require.NoError(t, err)
 	require.Len(t, micro, 1)
-	require.Equal(t, padLength(799), micro[0].Layout.Tokens())
+	require.Equal(t, tr.plan.Padding().Length(799), micro[0].Layout.Tokens())
 	require.Zero(t, micro[0].Branches, "it attends as one sequence does")
 	require.Equal(t, tokensOf(batch), unpack(micro))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	// MicroTokens bounds the tokens of a micro-batch, padding included; a single sequence may exceed it. Default: 256 to
 	// 4096, as many as have their intermediate values in a gigabyte.
 	MicroTokens int
-	// Narrow is that of [Sizes].
+	// Narrow is that of [plan.Sizes].
 	Narrow bool
 	// FewShapes pads more, so that fewer graphs are compiled: for devices that take seconds to compile one.
 	FewShapes bool
@@ -61,7 +62,8 @@ type Pause func(ctx context.Context, worked time.Duration)
 type Trainer struct {
 	opts     Options
 	target   Target
-	sizes    Sizes
+	plan     plan.Training
+	sizes    plan.Sizes
 	room     float64          // bytes for micro-batches where layers are computed again for want of memory; else 0
 	programs *graphx.Programs // of micro-batches
 	updates  *graphx.Programs // of updates, by their AdamW, and of sums and norms of gradients
@@ -74,15 +76,19 @@ const mostUpdateBytes = 64 << 20
 // New returns a trainer for target.
 func New(target Target, opts Options) *Trainer {
 	if opts.ProgramBytes <= 0 {
-		opts.ProgramBytes = programBytes(target.config)
+		opts.ProgramBytes = plan.TrainingPrograms(target.plan.Config)
 	}
 	if opts.Programs == nil {
 		opts.Programs = graphx.NewPrograms(opts.Device, opts.ProgramBytes)
 	}
-	return &Trainer{
-		opts: opts, target: target, sizes: opts.sizes(target.config), programs: opts.Programs,
+	t := &Trainer{
+		opts: opts, target: target, plan: target.plan, programs: opts.Programs,
 		updates: graphx.NewPrograms(opts.Device, mostUpdateBytes),
 	}
+	t.plan.On, t.plan.Alone = graphx.ProfileOf(opts.Device), opts.Alone
+	t.plan.On.SlowCompile = opts.FewShapes
+	t.sizes = t.plentiful()
+	return t
 }
 
 // Run describes one or more passes over a batch.
@@ -177,7 +183,7 @@ func (t *Trainer) check(batch []grpo.Sequence, run *Run) error {
 		return errors.New("trainer: the run has no loss")
 	}
 	return errors.Join(run.Loss.Validate(), run.Optimizer.Validate(), t.checkBatch(batch, run.Loss),
-		checkUnits(batch, run.Loss))
+		checkComplete(batch, run.Loss))
 }
 
 // checkBatch refuses sequences that no graph can compute, or that lack what a loss needs.

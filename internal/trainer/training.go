@@ -28,10 +28,10 @@ func newTraining(s *Session, run Run) *training {
 // epochs makes the optimizer steps of a run.
 func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 	run := &t.run
-	units := units(batch, run.Loss)
-	total := run.Epochs * min(run.MiniBatches, len(units))
+	lists := inseparable(batch, run.Loss)
+	total := run.Epochs * min(run.MiniBatches, len(lists))
 	for epoch := range run.Epochs {
-		parts := credit.Split(units, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
+		parts := credit.Split(lists, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
 		if epoch == 0 && t.spec.Sampled {
 			if err := t.compareLater(ctx, parts[1:]); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 		t.report.skip(part, notFinite, false)
 		return nil
 	}
-	weighted, n := weighed(part)
+	weighted, n := averaged(part)
 	p, err := t.accumulate(ctx, weighted, lossCall{t.run.Loss, n, t.run.MicroBatch})
 	if err != nil {
 		return err
@@ -108,16 +108,17 @@ func allFinite(list []float32) bool {
 func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64) {
 	r := t.report
 	if r.Updates == 0 {
-		t.probe, r.First = newProbe(part, p.Logprobs), t.measured(p.totals, value)
+		t.probe, r.First = newProbe(part, p.Logprobs), t.withValue(p.totals, value)
 	}
 	t.totals.AddUpdate(p.totals)
 	t.value += (value - t.value) / float64(r.Updates+1)
 	r.Norm += (norm - r.Norm) / float64(r.Updates+1)
 	r.Updates++
-	r.Metrics = t.measured(t.totals, t.value)
+	r.Metrics = t.withValue(t.totals, t.value)
 }
 
-// skip adds an update to the report that was skipped because of some of its sequences, or because of their sum.
+// skip adds an update to the report that was skipped because of some of its sequences, or, overflowed, because of the
+// sum of what all of them have.
 func (r *Report) skip(part []grpo.Sequence, notFinite []int, overflowed bool) {
 	r.Skipped++
 	to := &r.NotFinite

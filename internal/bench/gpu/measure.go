@@ -19,6 +19,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -333,7 +334,7 @@ func (s *subject) trains(
 	}
 	for _, r := range s.all[1:] {
 		opts.Replicas = append(opts.Replicas, trainer.Replica{
-			Device: r.device, Params: r.params, Programs: trainer.NewPrograms(r.device, s.config),
+			Device: r.device, Params: r.params, Programs: graphx.NewPrograms(r.device, plan.TrainingPrograms(s.config)),
 		})
 	}
 	teacher, state := trainer.New(trainer.AdapterTarget(s.config, s.params, a), opts), trainer.AdapterState(a)

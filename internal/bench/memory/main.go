@@ -1,10 +1,10 @@
-// Command memory measures the memory of a model and compares it with what art model inspect predicts: inference with
-// all slots full, and one training step. It makes a checkpoint of random numbers for a config.json.
+// Command memory measures the memory of a model and compares it with what art model inspect predicts: inference with all
+// slots full, and one training step. It makes a checkpoint of random numbers for a config.json.
 //
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
-// It prints the prediction for tensors, to which art model inspect adds 134 MB for the process, and the peak resident
-// memory of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
+// It prints the prediction for tensors, to which art model inspect adds 134 MB for the process, and the peak resident memory
+// of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
 // compiled first: by training on single sequences, with -full on full micro-batches, as a long run does, which takes
 // minutes, and with -programs=false not at all. It needs Linux.
 package main
@@ -30,6 +30,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
@@ -135,7 +136,7 @@ func measure(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = plan(device, c.Config, adapter)
+	err = predict(device, c.Config, adapter)
 	debug.FreeOSMemory() // of the graphs that it has compiled
 	if err := errors.Join(err, report("loaded")); err != nil {
 		return err
@@ -152,7 +153,7 @@ func measure(dir string) error {
 		return err
 	}
 	opts := trainerOptions(device)
-	opts.Programs = trainer.NewPrograms(device, c.Config)
+	opts.Programs = graphx.NewPrograms(device, plan.TrainingPrograms(c.Config))
 	t := trainer.New(trainer.AdapterTarget(c.Config, params, adapter), opts)
 	if *fill {
 		if err := fillPrograms(t, opts.Programs, adapter, c.Config.VocabSize); err != nil {
@@ -206,18 +207,18 @@ func trainerOptions(device *cpu.Device) trainer.Options {
 	return trainer.Options{Device: device, Workers: *workers, MicroTokens: *micro, Recompute: *again}
 }
 
-// plan prints the prediction of art model inspect.
-func plan(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
+// predict prints the prediction of art model inspect.
+func predict(device *cpu.Device, c *model.Config, layout *lora.Adapter) error {
 	inference, err := engine.Plan(engine.Options{Device: device, Config: c, Slots: *slots, Context: *length}, layout)
 	if err != nil {
 		return err
 	}
-	inference.Weights = c.WeightBytes(matrices())
+	inference.Weights = plan.WeightBytes(c, matrices())
 	training, err := trainer.Plan(c, layout, *length, trainerOptions(device))
 	held := inference.Weights + inference.Cache
 	held += inference.Programs
-	fmt.Printf("planned: inference %.1f MB %+v, training %.1f MB %+v\n", float64(held+inference.Work)/1e6, inference,
-		float64(held+training.Adapter+training.Programs+max(inference.Work, training.Work))/1e6, training)
+	fmt.Printf("planned: inference %.1f MB %+.0f, training %.1f MB %+.0f\n", (held+inference.Work)/1e6, inference,
+		(held+training.Adapter+training.Programs+max(inference.Work, training.Work))/1e6, training)
 	return err
 }
 
@@ -266,7 +267,7 @@ func fullest() int {
 	return best
 }
 
-func largestGroup(length int) int { return trainer.Sizes{MicroTokens: *micro}.LargestGroup(length) }
+func largestGroup(length int) int { return plan.Sizes{MicroTokens: *micro}.LargestGroup(length) }
 
 // batch returns the sequences of a length that take the most: as many as fill the micro-batches of all workers, or
 // those that share their first half and fill a micro-batch together. Their tokens are all trained on.
