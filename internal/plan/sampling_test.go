@@ -36,6 +36,7 @@ func TestShapes_Rounds(t *testing.T) {
 	for slots := 1; slots < 300; slots += 7 {
 		for _, few := range []bool{false, true} {
 			s := shapesOf(slots, 300, few)
+			require.Equal(t, map[bool]int{false: 256, true: 2 * slots * 256}[few], s.Budget)
 			occur := map[Round]bool{}
 			for rows := 1; rows <= slots; rows++ {
 				for _, width := range s.Widths {
