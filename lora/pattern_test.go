@@ -148,7 +148,7 @@ func TestLoad_HostilePatterns(t *testing.T) {
 		begin := time.Now()
 		_, err = parse([]byte(config), file)
 		require.ErrorContains(t, err, "simplify them", pattern)
-		require.Less(t, time.Since(begin), 4*patternTime, pattern)
+		require.Less(t, time.Since(begin), time.Minute, pattern) // without the limit it would be hours
 		require.Less(t, len(err.Error()), 1000)
 	}
 }

@@ -201,11 +201,11 @@ func (o *modelBench) requestsAtOnce(m *art.Model, prompts [][]int32) (r modelRes
 	if r.Seconds = r.First; err != nil || o.tokens == 1 {
 		return r, err
 	}
-	one, _, err := sample(m, prompts, 1)
-	if err != nil {
-		return r, err
-	}
 	all, _, err := sample(m, prompts, o.tokens)
+	one := all
+	for err == nil && one >= all { // where something else held the machine up during the first token, it is measured again
+		one, _, err = sample(m, prompts, 1)
+	}
 	r.Seconds += all - one
 	return r, err
 }
