@@ -1,79 +1,39 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"go/importer"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/goart-dev/art/internal/cmd/source"
 )
 
-// apiOf returns the sorted lines of the packages of a module, from what the compiler exports.
+// apiOf returns the sorted lines of the packages of a module, without cgo, so that machines without a C compiler get the
+// same lines: backend/device/xla has no names then, and is left out.
 func apiOf(module string) ([]string, error) {
-	exports, err := exportsOf(module)
+	packages, err := source.NewLoader().Load(module, runtime.GOOS, runtime.GOARCH, false)
 	if err != nil {
 		return nil, err
 	}
-	open := func(path string) (io.ReadCloser, error) {
-		file, ok := exports.files[path]
-		if !ok {
-			return nil, fmt.Errorf("go list does not know package %s", path)
-		}
-		return os.Open(file)
-	}
-	from := importer.ForCompiler(token.NewFileSet(), "gc", open)
 	var lines []string
-	for _, path := range exports.public {
-		p, err := from.Import(path)
-		if err != nil {
-			return nil, err
+	for _, p := range packages {
+		if !p.Own() || p.Name == "main" || !isPublic(p.ImportPath) {
+			continue
 		}
-		lines = append(lines, packageLines(p)...)
+		if len(p.Errs) > 0 {
+			return nil, errors.Join(p.Errs...)
+		}
+		lines = append(lines, packageLines(p.Types)...)
+	}
+	if len(lines) == 0 {
+		return nil, errors.New(module + " has no packages that programs import")
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines), nil
-}
-
-// exports are the files with the export data of packages.
-type exports struct {
-	files  map[string]string // by path of the package
-	public []string          // packages that programs import
-}
-
-// exportsOf compiles the packages of a module, without cgo, so that machines without a C compiler get the same lines:
-// backend/device/xla has no names then, and is left out.
-func exportsOf(module string) (*exports, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-f",
-		"{{.ImportPath}}\t{{.Export}}\t{{.Name}}\t{{with .Module}}{{.Main}}{{end}}", "./...")
-	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
-	}
-	e := &exports{files: map[string]string{}}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Split(strings.TrimSpace(line), "\t")
-		if len(fields) < 3 {
-			return nil, fmt.Errorf("go list printed %q", line)
-		}
-		path := fields[0]
-		e.files[path] = fields[1]
-		if len(fields) == 4 && fields[3] == "true" && fields[2] != "main" && isPublic(path) {
-			e.public = append(e.public, path)
-		}
-	}
-	if len(e.public) == 0 {
-		return nil, errors.New(module + " has no packages that programs import")
-	}
-	return e, nil
 }
 
 // isPublic reports whether docs/versioning.md covers a package.

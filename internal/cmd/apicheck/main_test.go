@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const source = `package p
+const declarations = `package p
 
 import "io"
 
@@ -59,7 +59,7 @@ func write(t *testing.T, text string) string {
 // TestRun: what breaks a program that uses the module is an error that names it, and nothing else is.
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "api.txt")
-	if err := run(write(t, source), file, true, nil); err != nil {
+	if err := run(write(t, declarations), file, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	api, err := os.ReadFile(file)
@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 		{"result", "(r Reader, err error)", "(r Sealed, err error)", "func Open(string, *Options) (Reader, error)"},
 	} {
 		var out bytes.Buffer
-		err := run(write(t, strings.Replace(source, c.from, c.to, 1)), file, false, &out)
+		err := run(write(t, strings.Replace(declarations, c.from, c.to, 1)), file, false, &out)
 		if (err != nil) != (c.gone != "") {
 			t.Errorf("%s: error %v\n%s", c.name, err, &out)
 		}
