@@ -22,6 +22,12 @@ import (
 // broken names the defect that TestBroken runs the suite with. TestRun_FindsDefects sets it, in a process of its own.
 var broken = flag.String("broken", "", "defect to run the suite with")
 
+// TestMain runs many tests at a time: those that are parallel wait for processes that wait for a limit.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16")
+	os.Exit(m.Run())
+}
+
 // defective is a fake in which one method is replaced.
 type defective struct {
 	*arttest.Backend
@@ -491,7 +497,7 @@ func TestRun_NeverPanics(t *testing.T) {
 			}
 			t.Run(suite.flag, func(t *testing.T) {
 				t.Parallel()
-				out, err := exec.Command(os.Args[0], "-test.run=^TestBroken$", "-test.timeout=9s",
+				out, err := exec.Command(os.Args[0], "-test.run=^TestBroken$", "-test.timeout=15s",
 					"-broken="+suite.flag).CombinedOutput()
 				ended := new(exec.ExitError)
 				if !errors.As(err, &ended) || ended.ExitCode() != 1 {

@@ -354,7 +354,7 @@ func checkKept(t *testing.T, f *replyFormat, text string, m *art.Message) {
 func TestReply_EverySplit(t *testing.T) {
 	for _, f := range allFormats(t) {
 		for _, text := range replies {
-			for _, tags := range []string{text, withTokens(f, text)} {
+			for _, tags := range slices.Compact([]string{text, withTokens(f, text)}) {
 				checkSplits(t, f, false, tags)
 				checkSplits(t, f, true, tags)
 			}
@@ -372,7 +372,7 @@ func TestReply_Truncated(t *testing.T) {
 		`{"name": "f", "parameters": {"a": "};{"}}; {"name": "g", "parameters": {}}`)
 	for _, f := range allFormats(t) {
 		for _, text := range cut {
-			for _, text := range []string{text, withTokens(f, text)} {
+			for _, text := range slices.Compact([]string{text, withTokens(f, text)}) {
 				whole, err := readPieces(t, f, false, text)
 				for n := range len(text) {
 					if close := f.calls.close; f.calls.values.last && strings.HasSuffix(strings.TrimSpace(text[:n]), close) {
