@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/internal/cmd/source"
 )
 
-// apiOf returns the sorted lines of the packages of a module, without cgo, so that machines without a C compiler get the
-// same lines: backend/device/xla has no names then, and is left out.
+// apiOf returns the sorted lines of the packages of a module, without cgo, so that machines without a C compiler get
+// the same lines: backend/device/xla has no names then, and is left out.
 func apiOf(module string) ([]string, error) {
 	packages, err := source.NewLoader().Load(module, runtime.GOOS, runtime.GOARCH, false)
 	if err != nil {
