@@ -26,6 +26,9 @@ func TestRounded(t *testing.T) {
 		{dtypes.BFloat16, dtypes.Float32}, {dtypes.BFloat16, dtypes.BFloat16}, {dtypes.Int8, dtypes.BFloat16},
 	} {
 		t.Run(c.matrices.String()+" with a cache of "+c.cache.String(), func(t *testing.T) {
+			if testing.Short() && c.matrices == c.cache {
+				t.Skip("compiles for ten seconds; the other two have both types of either")
+			}
 			testRounded(t, c.matrices, c.cache)
 		})
 	}
