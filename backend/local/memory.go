@@ -79,8 +79,8 @@ func (b *Backend) fit(op string, e *entry, sequences []grpo.Sequence) error {
 		return takes, t.Lowered(), ok
 	})
 	if !ok {
-		hint := "leave it out, or make it shorter: lower MaxTokens, or Context of local.Options; art model inspect tells what " +
-			"lengths take"
+		hint := "leave it out, or make it shorter: lower MaxTokens, or Context of local.Options; art model inspect tells " +
+			"what lengths take"
 		if b.opts.MicroTokens > 0 {
 			hint += "; lower MicroTokens of local.Options"
 		}

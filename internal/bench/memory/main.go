@@ -1,10 +1,10 @@
-// Command memory measures the memory of a model and compares it with what art model inspect predicts: inference with all
-// slots full, and one training step. It makes a checkpoint of random numbers for a config.json.
+// Command memory measures the memory of a model and compares it with what art model inspect predicts: inference with
+// all slots full, and one training step. It makes a checkpoint of random numbers for a config.json.
 //
 //	go run ./internal/bench/memory -config qwen2.5-0.5b.json -length 512 -slots 4 -workers 1
 //
-// It prints the prediction for tensors, to which art model inspect adds 134 MB for the process, and the peak resident memory
-// of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
+// It prints the prediction for tensors, to which art model inspect adds 134 MB for the process, and the peak resident
+// memory of each phase. The prediction is for a long run, with all compiled programs that are kept, so that as many are
 // compiled first: by training on single sequences, with -full on full micro-batches, as a long run does, which takes
 // minutes, and with -programs=false not at all. It needs Linux.
 package main
