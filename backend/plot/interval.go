@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/interval"
 )
 
 // Interval returns the mean of values and its 95 % confidence interval by Student's t distribution:
@@ -33,30 +34,12 @@ func Interval(values []float64) (mean, low, high float64) {
 	return mean, mean - t*s/math.Sqrt(n), mean + t*s/math.Sqrt(n)
 }
 
-// Share returns the share of successes among n trials and its 95 % confidence interval, the score interval of Wilson
-// (1927), which also holds near 0 and 1:
-//
-//	(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n)
-//
-// where p is successes/n and z the 97.5 % quantile of the normal distribution. A trial between success and failure,
-// such as a tie, counts half; then the interval is too wide, never too narrow. Without trials the share is NaN, and the
-// interval 0 to 1.
-func Share(successes, n float64) (share, low, high float64) {
-	if n == 0 {
-		return math.NaN(), 0, 1
-	}
-	p, z := successes/n, distuv.UnitNormal.Quantile(0.975)
-	middle, half := p+z*z/(2*n), z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	scale := 1 + z*z/n
-	return p, max(0, (middle-half)/scale), min(1, (middle+half)/scale)
-}
-
 // RewardInterval returns the mean reward of groups and its 95 % confidence interval. Trajectories of one group share
 // their scenario, so the values of the interval are the means of the groups, unless there is one group only, of an
 // evaluation that [art.Gather] made.
 //
-// It is that of [Interval]. Where all rewards are 0 or 1 it is that of [Share], so that 0 of 8 is not 0 to 0: with the
-// trials that would give the variance of the means, but at least the groups and at most the trajectories.
+// It is that of [Interval]. Where all rewards are 0 or 1 it is that of Wilson (1927), so that 0 of 8 is not 0 to 0:
+// with the trials that would give the variance of the means, but at least the groups and at most the trajectories.
 func RewardInterval(groups []*art.TrajectoryGroup) (mean, low, high float64) {
 	return GroupInterval(groups, func(t *art.Trajectory) float64 { return t.Reward })
 }
@@ -77,7 +60,7 @@ func GroupInterval(groups []*art.TrajectoryGroup, value func(*art.Trajectory) fl
 		return Interval(means)
 	}
 	n := effectiveTrials(means, len(all))
-	return Share(stat.Mean(means, nil)*n, n)
+	return interval.Share(stat.Mean(means, nil)*n, n)
 }
 
 // trials returns the values of the trajectories of a group that have one.

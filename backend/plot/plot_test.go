@@ -18,6 +18,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/interval"
 )
 
 // history is that of a run which learns, with a measurement each 20 steps.
@@ -208,21 +209,6 @@ func TestRewardInterval(t *testing.T) {
 	require.Equal(t, []float64{wantMean, wantLow, wantHigh}, []float64{mean, low, high})
 }
 
-// The ends are those of statsmodels 0.14: proportion_confint(k, n, method="wilson").
-func TestShare(t *testing.T) {
-	for _, c := range []struct{ k, n, share, low, high float64 }{
-		{0, 10, 0, 0, 0.277533},
-		{5, 10, 0.5, 0.236593, 0.763407},
-		{10, 10, 1, 0.722467, 1},
-		{81, 263, 0.307985, 0.255289, 0.366213},
-	} {
-		share, low, high := Share(c.k, c.n)
-		require.InDeltaSlice(t, []float64{c.share, c.low, c.high}, []float64{share, low, high}, 1e-4, "%v of %v", c.k, c.n)
-	}
-	share, low, high := Share(0, 0)
-	require.True(t, math.IsNaN(share) && low == 0 && high == 1)
-}
-
 // Rewards of 0 and 1 have the interval of a share, which no result makes empty: of the groups, of the trajectories of
 // one group, and of as many trials as the means of groups vary like.
 func TestRewardInterval_Shares(t *testing.T) {
@@ -248,7 +234,7 @@ func TestRewardInterval_Shares(t *testing.T) {
 		{"all or none of 4 tries", []*art.TrajectoryGroup{group(4, 4), group(0, 4), group(4, 4)}, 2, 3},
 	} {
 		mean, low, high := RewardInterval(c.groups)
-		wantMean, wantLow, wantHigh := Share(c.k, c.n)
+		wantMean, wantLow, wantHigh := interval.Share(c.k, c.n)
 		require.InDeltaSlice(t, []float64{wantMean, wantLow, wantHigh}, []float64{mean, low, high}, 1e-12, c.name)
 		require.Less(t, low, high, c.name)
 	}

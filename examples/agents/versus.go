@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/internal/interval"
 	"github.com/goart-dev/art/ruler"
 )
 
@@ -107,9 +107,9 @@ func (t *Tally) count() {
 }
 
 // WinRate is the share of matches that the model won, a tie counting half, with its 95 % confidence interval; see
-// [plot.Share].
+// [interval.Share].
 func (t *Tally) WinRate() (rate, low, high float64) {
-	return plot.Share(float64(t.Wins)+float64(t.Ties)/2, float64(t.Wins+t.Ties+t.Losses))
+	return interval.Share(float64(t.Wins)+float64(t.Ties)/2, float64(t.Wins+t.Ties+t.Losses))
 }
 
 // String is the tally on one line.

@@ -8,6 +8,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/examples/arte/mailbox"
+	"github.com/goart-dev/art/internal/interval"
 )
 
 // measures are what the table shows beside the reward: keys of metrics and what they are called.
@@ -89,7 +90,7 @@ func (e *experiment) measure(ctx context.Context, name string, run rollout) (*ar
 		for _, t := range g.Trajectories {
 			n += int(t.Metrics[m[0]])
 		}
-		share, low, high := plot.Share(float64(n), float64(len(g.Trajectories)))
+		share, low, high := interval.Share(float64(n), float64(len(g.Trajectories)))
 		fmt.Printf("  %5.1f%% [%5.1f, %5.1f]", 100*share, 100*low, 100*high)
 	}
 	fmt.Println()

@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/internal/interval"
 )
 
 // baseline measures a player that needs no model, and returns the share of its games that reached the target.
@@ -59,7 +60,7 @@ func measure(ctx context.Context, name string, game func(context.Context) (*art.
 		wins += int(t.Metrics["win"])
 	}
 	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
-	share, least, most := plot.Share(float64(wins), float64(len(g.Trajectories)))
+	share, least, most := interval.Share(float64(wins), float64(len(g.Trajectories)))
 	r := result{g, mean, share}
 	fmt.Printf("%-20s %6.3f [%6.3f, %6.3f]  %5.1f%% [%5.1f, %5.1f]\n", name, mean, low, high,
 		100*share, 100*least, 100*most)
