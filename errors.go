@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 
 // outermost returns the Errors in the tree of err that are in no other Error of it.
 func outermost(err error) []*Error {
-	switch x := err.(type) {
+	switch x := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *Error:
 		return []*Error{x}
 	case interface{ Unwrap() error }:

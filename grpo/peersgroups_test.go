@@ -133,7 +133,7 @@ func TestMaskTruncated_MatchesPeers(t *testing.T) {
 			for i := range grad {
 				grad[i] /= c.scale
 			}
-			loss := PolicyLoss{Loss: credit.Loss(cfg.Loss)}
+			loss := PolicyLoss{Loss: cfg.Loss}
 			golden.tokens(seqs, rows).compare(t, loss, theirs.Value/c.scale, grad)
 		})
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/goart-dev/art/grpo/credit"
 )
 
-func ptr(x float64) *float64 { return &x }
-
 // keyed is a loss with a key of its own.
 type keyed struct {
 	grpo.PolicyLoss

@@ -48,7 +48,7 @@ func shapeByKL(seqs []grpo.Sequence, kl credit.KL) (mean float64, err error) {
 			whole, from = append(whole, seqs[i]), append(from, i)
 		}
 	}
-	shaped, mean, err := credit.ShapeByKL(whole, kl.Coef, credit.Estimator(kl.Estimator))
+	shaped, mean, err := credit.ShapeByKL(whole, kl.Coef, kl.Estimator)
 	for i := range shaped {
 		seqs[from[i]] = shaped[i]
 	}

@@ -17,7 +17,7 @@ func TestComplete_Secret(t *testing.T) {
 	for _, o := range []openai.Options{
 		{Key: secrettest.Key}, {Headers: http.Header{"X-Team": {secrettest.Key}}},
 	} {
-		secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+		secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 			var log strings.Builder
 			o.BaseURL, o.Dir, o.Backoff = url, t.TempDir(), time.Millisecond
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -31,7 +31,7 @@ func TestComplete_Secret(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = m.Chat(t.Context(), art.NewTrajectory(art.User("u")), nil)
-			return err, log.String()
+			return log.String(), err
 		})
 	}
 }

@@ -18,12 +18,12 @@ func TestTargets_Secret(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+			secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 				target, err := open(url)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return target.Publish(t.Context(), checkpoint(t)), ""
+				return "", target.Publish(t.Context(), checkpoint(t))
 			})
 		})
 	}

@@ -172,7 +172,6 @@ func (b *Backend) normalize(
 	for i := range lists {
 		l.sequences[i].Reference = lists[i]
 	}
-	estimator := credit.Estimator(cfg.KL.Estimator)
-	l.sequences, metrics["loss/kl_ref"], err = credit.ShapeByKL(l.sequences, cfg.KL.Coef, estimator)
+	l.sequences, metrics["loss/kl_ref"], err = credit.ShapeByKL(l.sequences, cfg.KL.Coef, cfg.KL.Estimator)
 	return err
 }

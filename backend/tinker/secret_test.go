@@ -12,7 +12,7 @@ import (
 
 // TestOpen_Secret: the key goes to no other host, and not into errors and logs.
 func TestOpen_Secret(t *testing.T) {
-	secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+	secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 		var log strings.Builder
 		began := time.Now()
 		b, err := client.Open(t.Context(), &client.Options{
@@ -25,6 +25,6 @@ func TestOpen_Secret(t *testing.T) {
 		if time.Since(began) > 20*time.Second {
 			t.Error("what will not change was tried again")
 		}
-		return err, log.String()
+		return log.String(), err
 	})
 }

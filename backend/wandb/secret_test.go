@@ -13,7 +13,7 @@ import (
 
 // TestRegister_Secret: the key goes to no other host, and not into errors and logs.
 func TestRegister_Secret(t *testing.T) {
-	secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+	secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 		var log strings.Builder
 		b, err := wandb.Open(t.Context(), &wandb.Options{
 			BaseURL: url, Key: secrettest.Key, Dir: t.TempDir(), RetryTime: time.Minute,
@@ -28,6 +28,6 @@ func TestRegister_Secret(t *testing.T) {
 		if time.Since(began) > 20*time.Second {
 			t.Error("what will not change was tried again")
 		}
-		return err, log.String()
+		return log.String(), err
 	})
 }

@@ -27,7 +27,7 @@ func runCommand(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if _, prefixed := err.(*art.Error); !prefixed {
+	if _, prefixed := err.(*art.Error); !prefixed { //nolint:errorlint // of the outermost error only
 		err = fmt.Errorf("art: %w", err)
 	}
 	fmt.Fprintln(stderr, err)

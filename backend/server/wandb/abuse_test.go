@@ -244,7 +244,7 @@ func TestAbuse_Runs(t *testing.T) {
 		defer mu.Unlock()
 		sizes[filepath.Join("one.games", "player")] = n
 	}
-	one, two, _, end := abused(t, &arttest.Backend{}, opts)
+	one, _, _, end := abused(t, &arttest.Backend{}, opts)
 	m := one.register(t)
 	body := one.job(t, m, "{}")
 	set(101) // the training makes it larger
@@ -259,7 +259,7 @@ func TestAbuse_Runs(t *testing.T) {
 		}
 	}
 	end()
-	one, two, _, _ = abused(t, &arttest.Backend{}, opts)
+	one, two, _, _ := abused(t, &arttest.Backend{}, opts)
 	one.refused(t, "a training", 403, "checkpoints", "POST /v1/preview/training-jobs", body)
 	one.refused(t, "a model", 403, "checkpoints", "POST /v1/preview/models", `{"name":"other","base_model":"tiny"}`)
 	set(50)

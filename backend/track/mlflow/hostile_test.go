@@ -15,9 +15,9 @@ func TestClient_Secret(t *testing.T) {
 	t.Setenv("MLFLOW_TRACKING_USERNAME", "api")
 	t.Setenv("MLFLOW_TRACKING_PASSWORD", secrettest.Key)
 	for _, token := range []string{secrettest.Key, ""} {
-		secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+		secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 			c := &client{url: url, http: secret.Client(&http.Client{}), authorize: authorization(token)}
-			return (&run{c: c}).open(t.Context(), "experiment", "run"), ""
+			return "", (&run{c: c}).open(t.Context(), "experiment", "run")
 		})
 	}
 }

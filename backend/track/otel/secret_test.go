@@ -24,7 +24,7 @@ import (
 )
 
 // export sends a completion, and returns what there is to read of it.
-func export(t *testing.T, o *Options) (error, string) {
+func export(t *testing.T, o *Options) (string, error) {
 	t.Helper()
 	var mu sync.Mutex
 	var log strings.Builder
@@ -48,7 +48,7 @@ func export(t *testing.T, o *Options) (error, string) {
 	err = tracker.Close()
 	mu.Lock()
 	defer mu.Unlock()
-	return err, log.String()
+	return log.String(), err
 }
 
 // TestTracker_Secret: a custom header, of the options or of the environment, goes to no other host, and not into errors
@@ -67,11 +67,11 @@ func TestTracker_Secret(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secrettest.Check(t, func(t *testing.T, url string) (error, string) { return export(t, options(t, url)) })
+			secrettest.Check(t, func(t *testing.T, url string) (string, error) { return export(t, options(t, url)) })
 		})
 	}
-	secrettest.Check(t, func(t *testing.T, url string) (error, string) {
-		return Weave(url, "team", "games", secrettest.Key).Scores.send(t.Context(), Score{}), ""
+	secrettest.Check(t, func(t *testing.T, url string) (string, error) {
+		return "", Weave(url, "team", "games", secrettest.Key).Scores.send(t.Context(), Score{})
 	})
 }
 
@@ -87,7 +87,7 @@ func TestTracker_SecretPartial(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	err, log := export(t, &Options{URL: server.URL, Headers: map[string]string{"X-Team": secrettest.Key}})
+	log, err := export(t, &Options{URL: server.URL, Headers: map[string]string{"X-Team": secrettest.Key}})
 	require.ErrorContains(t, err, "not for ****")
 	require.Empty(t, secrettest.Leaks(err.Error()+log))
 }
@@ -113,7 +113,7 @@ func TestNew_Certificate(t *testing.T) {
 			for len(got) > 0 {
 				<-got
 			}
-			err, log := export(t, o)
+			log, err := export(t, o)
 			require.NoError(t, err, log)
 			require.Equal(t, "/v1/traces", <-got)
 			t.Setenv(name, os.Args[0])

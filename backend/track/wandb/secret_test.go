@@ -8,8 +8,8 @@ import (
 
 // TestClient_Secret: the key goes to no other host, and not into errors.
 func TestClient_Secret(t *testing.T) {
-	secrettest.Check(t, func(t *testing.T, url string) (error, string) {
+	secrettest.Check(t, func(t *testing.T, url string) (string, error) {
 		_, err := newClient(Options{APIKey: secrettest.Key, BaseURL: url}, "run").resume(t.Context())
-		return err, ""
+		return "", err
 	})
 }

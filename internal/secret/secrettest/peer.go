@@ -79,18 +79,18 @@ func Leaks(text string) string {
 
 // Check has use send its [Key] to servers that redirect to another, and to servers that repeat it. use returns all that
 // a user gets to read: an error, and a log.
-func Check(t *testing.T, use func(t *testing.T, url string) (err error, log string)) {
+func Check(t *testing.T, use func(t *testing.T, url string) (log string, err error)) {
 	t.Helper()
 	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
 		url, got := Redirecting(t, status)
-		err, log := use(t, url)
+		log, err := use(t, url)
 		if err == nil || got() > 0 || !strings.Contains(err.Error(), "redirects to") {
 			t.Errorf("redirect %d: %d requests arrive at another host; error %v", status, got(), err)
 		}
 		report(t, err, log)
 	}
 	for _, status := range []int{http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized} {
-		err, log := use(t, Echoing(t, status))
+		log, err := use(t, Echoing(t, status))
 		if err == nil && status != http.StatusOK {
 			t.Errorf("status %d: no error", status)
 		}
