@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 func TestModel_DeleteCheckpoints(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // The first reply is that of Complete; all have different seeds, which do not depend on their number, and all are

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // The tests of gathering run in synctest bubbles: time is simulated, and a bubble ends only after every goroutine in it

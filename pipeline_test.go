@@ -16,7 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // The tests of the pipeline run in synctest bubbles, as those of gathering do: durations are exact, and a goroutine

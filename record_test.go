@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // texts returns role and content of each message, with a star where there is a sample.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 func TestRetention_Keep(t *testing.T) {

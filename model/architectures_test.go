@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/lora"
 )
 
-// The tests of this file run over all fixtures of internal/testdata/architectures. Those were made with transformers
-// 4.57.1 and torch 2.15.0 on a CPU: python3 internal/testdata/architectures/make.py.
+// The tests of this file run over all fixtures of internal/dev/testdata/architectures. Those were made with
+// transformers 4.57.1 and torch 2.15.0 on a CPU: python3 internal/dev/testdata/architectures/make.py.
 
 // eachFixture calls test with each fixture and its weights.
 func eachFixture(t *testing.T, test func(t *testing.T, m *fixtures.Model, w *Weights)) {
@@ -271,7 +271,7 @@ var export = flag.String("export", "", "folder that TestArchitectures_Export wri
 // TestArchitectures_Export writes, for check.py beside make.py, each model as it is saved here, an adapter of ours, the
 // model that it is merged into, and the logits of all that:
 //
-//	go test ./model -run Export -export DIR && python3 internal/testdata/architectures/check.py DIR
+//	go test ./model -run Export -export DIR && python3 internal/dev/testdata/architectures/check.py DIR
 func TestArchitectures_Export(t *testing.T) {
 	if *export == "" {
 		t.Skip("for a comparison by hand; see -export")

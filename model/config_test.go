@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 )
 
 // realConfig is the form of a published config.json: what this package reads, and what it has no use for.

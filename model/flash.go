@@ -36,7 +36,7 @@ func (p *part) hasKernel(d *design, l layer, tokens int) bool {
 }
 
 // attendFlash builds the causal attention of queries [R, T, H, E] to keys and values [R, K, T, E]: [R, T, H*E]. Where
-// there is a GPU, internal/bench/gpu compares it and its gradient with the CPU device.
+// there is a GPU, internal/dev/bench/gpu compares it and its gradient with the CPU device.
 func attendFlash(q *Node, all KV, scale float64) *Node {
 	r, t, h, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3)
 	rounded := func(x *Node) *Node { return ConvertDType(x, dtypes.BFloat16) }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 	"github.com/goart-dev/art/internal/gguf"
-	"github.com/goart-dev/art/internal/gguftest"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
@@ -117,8 +117,8 @@ func TestOpen_GGUF(t *testing.T) {
 	}
 }
 
-// TestOpen_GGUFArchitectures: each model of internal/testdata/architectures that llama.cpp can express says the same as
-// a GGUF file, in which its tensors are changed as llama.cpp changes them.
+// TestOpen_GGUFArchitectures: each model of internal/dev/testdata/architectures that llama.cpp can express says the
+// same as a GGUF file, in which its tensors are changed as llama.cpp changes them.
 func TestOpen_GGUFArchitectures(t *testing.T) {
 	seen := map[string]bool{}
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 

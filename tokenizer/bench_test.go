@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// benchmarks runs a benchmark for each vocabulary that internal/bench/tokenizer/speed.py names, with its corpus of
+// benchmarks runs a benchmark for each vocabulary that internal/dev/bench/tokenizer/speed.py names, with its corpus of
 // distinct words.
 func benchmarks(b *testing.B, run func(b *testing.B, file []byte, text string)) {
 	dir, names := os.Getenv("ART_TOKENIZER_DIR"), strings.Fields(os.Getenv("ART_TOKENIZER_NAMES"))
 	if dir == "" || len(names) == 0 {
-		b.Skip("internal/bench/tokenizer/speed.py runs this")
+		b.Skip("internal/dev/bench/tokenizer/speed.py runs this")
 	}
 	text := string(read(b, filepath.Join(dir, "corpus.txt")))
 	for _, name := range names {

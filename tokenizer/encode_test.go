@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goart-dev/art/internal/tokentest"
+	"github.com/goart-dev/art/internal/dev/tokentest"
 )
 
 func TestEncode_RoundTrip(t *testing.T) {

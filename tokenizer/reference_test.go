@@ -33,7 +33,7 @@ type brokenCase struct {
 }
 
 // TestReference runs cases recorded from Hugging Face's tokenizers with vocabularies of released models, which are not
-// committed: the scripts of internal/bench/tokenizer write them to folders of ART_TOKENIZER_DIR, each with a
+// committed: the scripts of internal/dev/bench/tokenizer write them to folders of ART_TOKENIZER_DIR, each with a
 // cases.json. If ART_SHARED is set, its folder tokenizers has further cases.
 func TestReference(t *testing.T) {
 	dir, shared := os.Getenv("ART_TOKENIZER_DIR"), os.Getenv("ART_SHARED")
@@ -137,8 +137,9 @@ func runBroken(t *testing.T, tok *Tokenizer, cases []brokenCase) {
 	}
 }
 
-// TestReference_Recorded compares released vocabularies with committed digests: internal/bench/tokenizer/recorded.py
-// has the command that made them. It needs only the vocabularies, in folders of ART_TOKENIZER_DIR.
+// TestReference_Recorded compares released vocabularies with committed digests:
+// internal/dev/bench/tokenizer/recorded.py has the command that made them. It needs only the vocabularies, in folders
+// of ART_TOKENIZER_DIR.
 func TestReference_Recorded(t *testing.T) {
 	dir := os.Getenv("ART_TOKENIZER_DIR")
 	if dir == "" {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goart-dev/art/internal/tokentest"
+	"github.com/goart-dev/art/internal/dev/tokentest"
 )
 
 var (

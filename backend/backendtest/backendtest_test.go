@@ -16,7 +16,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/backendtest"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // broken names the defect that TestBroken runs the suite with. TestRun_FindsDefects sets it, in a process of its own.

@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // asked is a backend that counts how often it is asked for what only some backends can do.

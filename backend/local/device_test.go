@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/race"
+	"github.com/goart-dev/art/internal/dev/race"
 )
 
 // answer is what the built-in model says on a device, and the logprobs of its tokens.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/gguftest"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 )
 
 // TestRegister_GGUF: the built-in model as a GGUF file computes what the built-in model computes, and a run on it is

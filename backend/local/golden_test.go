@@ -14,8 +14,8 @@ import (
 	"github.com/goart-dev/art/backend/rundir"
 )
 
-// TestGoldenRuns: this version reads and continues the runs of earlier ones. internal/cmd/goldenrun wrote them, each
-// when its version was released, and before-v0.1.0 before files had numbers of formats.
+// TestGoldenRuns: this version reads and continues the runs of earlier ones. internal/dev/cmd/goldenrun wrote them,
+// each when its version was released, and before-v0.1.0 before files had numbers of formats.
 func TestGoldenRuns(t *testing.T) {
 	const folder = "backend/local/testdata/runs"
 	t.Chdir(filepath.Join("..", "..")) // runs know their base model by its path
@@ -32,7 +32,7 @@ func TestGoldenRuns(t *testing.T) {
 	}
 }
 
-// readGolden reads what internal/cmd/goldenrun stores, without a model.
+// readGolden reads what internal/dev/cmd/goldenrun stores, without a model.
 func readGolden(t *testing.T, root string) {
 	run, step, err := rundir.Find(root, "golden")
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/gguftest"
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/gguftest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 	"github.com/goart-dev/art/model/hub"
 )
 

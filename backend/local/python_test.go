@@ -84,7 +84,7 @@ func filledBase(t *testing.T) string {
 //
 //	ART_PYTHON=python go test ./backend/local -run TestCheckpoints_Python
 //
-// with a Python that has the packages of internal/conformance/checkpoints/requirements.txt.
+// with a Python that has the packages of internal/dev/conformance/checkpoints/requirements.txt.
 func TestCheckpoints_Python(t *testing.T) {
 	python := os.Getenv("ART_PYTHON")
 	if python == "" {
@@ -116,7 +116,7 @@ func TestCheckpoints_Python(t *testing.T) {
 	}
 	request, err := json.Marshal(map[string]any{"base": base, "cases": cases})
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), python, "-W", "ignore", "../../internal/conformance/checkpoints/check.py")
+	cmd := exec.CommandContext(t.Context(), python, "-W", "ignore", "../../internal/dev/conformance/checkpoints/check.py")
 	var stderr strings.Builder
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), &stderr
 	out, err := cmd.Output()

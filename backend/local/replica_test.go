@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/race"
+	"github.com/goart-dev/art/internal/dev/race"
 )
 
 // TestReplicas: rollouts and training on three devices make the adapter of one, to the bit, and the metrics of the

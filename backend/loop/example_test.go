@@ -8,7 +8,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // One update on two tokens, which becomes a step. The fake backend has the primitives of backend/local.

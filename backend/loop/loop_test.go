@@ -9,7 +9,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // TestForward_InvalidArguments: every problem of the arguments is named before the backend is called.

@@ -19,7 +19,7 @@ import (
 	"github.com/goart-dev/art/backend/publish"
 )
 
-// exchange is a request of huggingface_hub, and the answer that it got. internal/conformance/publish records them.
+// exchange is a request of huggingface_hub, and the answer that it got. internal/dev/conformance/publish records them.
 type exchange struct {
 	Method, Path, Body string
 	Header             map[string]string

@@ -50,7 +50,7 @@ func keyOf(path, body string) string {
 	return key
 }
 
-// newWandb reads the recording of internal/conformance/publish.
+// newWandb reads the recording of internal/dev/conformance/publish.
 func newWandb(t *testing.T) *fakeWandb {
 	t.Helper()
 	data, err := os.ReadFile("testdata/wandb.jsonl")

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // sayer is a backend whose replies depend on the seed: a third of them calls tools.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 const completionsPath = "/v1/completions"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // An HTTP client talks to a model of any backend, here in process. With [server.Handler] in place of [server.Routes]

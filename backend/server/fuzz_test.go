@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // The fuzz targets send a body to one API each. Whatever it is, the answer is a reply or an error of the request in the

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // sampling is a backend whose n-th completion is the text "n", sampled as the tokens n and 0 after a prompt of one

@@ -17,12 +17,12 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/dataset"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 var update = flag.Bool("update", false, "write the requests of the Python clients, which ART_PYTHON runs, to testdata")
 
-// langgraphRequests has what the agent of internal/conformance/langgraph sends, one request a line.
+// langgraphRequests has what the agent of internal/dev/conformance/langgraph sends, one request a line.
 const langgraphRequests = "testdata/rollouts/langgraph.jsonl"
 
 // sentRequest is a request of a client. ROLLOUT in its path stands for the id.
@@ -47,7 +47,7 @@ func multiplier(_ context.Context, _ *art.Model, req *art.ChatRequest) (art.Mess
 //
 //	ART_PYTHON=python go test ./backend/server -run LangGraph -update
 //
-// with a Python that has the packages of internal/conformance/langgraph/requirements.txt.
+// with a Python that has the packages of internal/dev/conformance/langgraph/requirements.txt.
 func TestRollouts_LangGraphReplayed(t *testing.T) {
 	s := newRecording(t, &arttest.Backend{Reply: multiplier}, nil)
 	data, err := os.ReadFile(langgraphRequests)
@@ -85,7 +85,7 @@ func TestRollouts_LangGraph(t *testing.T) {
 	var sent bytes.Buffer
 	listening := httptest.NewServer(noting(t, &sent, s.handler))
 	defer listening.Close()
-	out, err := exec.CommandContext(t.Context(), python, "-B", "../../internal/conformance/langgraph/agent.py",
+	out, err := exec.CommandContext(t.Context(), python, "-B", "../../internal/dev/conformance/langgraph/agent.py",
 		listening.URL, "k1").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)

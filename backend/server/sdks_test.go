@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
-// sdkRequests has what the Python clients of internal/conformance/sdks send, one request a line.
+// sdkRequests has what the Python clients of internal/dev/conformance/sdks send, one request a line.
 const sdkRequests = "testdata/sdks.jsonl"
 
 // sdkRequest is a request of a client, and the status of the answer.
@@ -56,7 +56,7 @@ func newLooker(t *testing.T) http.Handler {
 //
 //	ART_PYTHON=python go test ./backend/server -run SDKs_Python -update
 //
-// with a Python that has the packages of internal/conformance/sdks/requirements.txt.
+// with a Python that has the packages of internal/dev/conformance/sdks/requirements.txt.
 func TestSDKs_Replayed(t *testing.T) {
 	h := newLooker(t)
 	data, err := os.ReadFile(sdkRequests)
@@ -93,8 +93,8 @@ func TestSDKs_Python(t *testing.T) {
 	h, recorded := newLooker(t), &sdkRecorder{}
 	s := httptest.NewServer(recorded.around(h))
 	defer s.Close()
-	out, err := exec.CommandContext(t.Context(), python, "../../internal/conformance/sdks/clients.py", s.URL, "secret").
-		CombinedOutput()
+	const clients = "../../internal/dev/conformance/sdks/clients.py"
+	out, err := exec.CommandContext(t.Context(), python, clients, s.URL, "secret").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "all passed") {
 		t.Fatalf("%v: %s", err, out)
 	}

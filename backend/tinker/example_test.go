@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // A program trains on a service as it does in process, but for the line that opens the backend. The service is a fake

@@ -24,7 +24,7 @@ func skyrl(t *testing.T, dir string, opts *art.ModelOptions) (*client.Backend, *
 	t.Helper()
 	address := os.Getenv("ART_SKYRL_URL")
 	if address == "" {
-		t.Skip("internal/conformance/skyrl/run.py runs it on SkyRL's server")
+		t.Skip("internal/dev/conformance/skyrl/run.py runs it on SkyRL's server")
 	}
 	b, err := client.Open(t.Context(), &client.Options{
 		BaseURL: address, Tokenizer: "../../model/tiny", Dir: dir, JSON: true,

@@ -19,7 +19,7 @@ import (
 	"github.com/goart-dev/art/backend/server/tinker"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // words is a tokenizer of letters, whose ids are below 128, with a chat template.

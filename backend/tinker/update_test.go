@@ -22,7 +22,7 @@ import (
 	"github.com/goart-dev/art/backend/loop"
 	client "github.com/goart-dev/art/backend/tinker"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // TestTrain_Interrupted: a training call that fails halfway leaves the model at its step, and the next one begins

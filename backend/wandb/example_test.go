@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art"
 	server "github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/backend/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // A program trains on a service as it does in process, but for the line that opens the backend. The service is a fake

@@ -19,7 +19,7 @@ import (
 	server "github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/backend/wandb"
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 const key = "secret-of-this-test"

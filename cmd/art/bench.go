@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/bench/devicebench"
+	"github.com/goart-dev/art/internal/dev/bench/devicebench"
 )
 
 func init() {

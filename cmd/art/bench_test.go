@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art/internal/bench/devicebench"
+	"github.com/goart-dev/art/internal/dev/bench/devicebench"
 )
 
 const someJobs = "^(matmul/(2048x8x896/plain|1x896x4864/transposed)|.*/256x896)$"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/bench/trainbench"
+	"github.com/goart-dev/art/internal/dev/bench/trainbench"
 	"github.com/goart-dev/art/internal/quantity"
 )
 

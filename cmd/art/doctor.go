@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/bench/devicebench"
+	"github.com/goart-dev/art/internal/dev/bench/devicebench"
 	"github.com/goart-dev/art/internal/machine"
 	"github.com/goart-dev/art/internal/quantity"
 )

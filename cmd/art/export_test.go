@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art/internal/gguftest"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 )
 
 // TestExport: an exported model generates the same text as its source, with a merged adapter, in one file and in

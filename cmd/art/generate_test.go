@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/internal/basemodel"
-	"github.com/goart-dev/art/internal/gguftest"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art/internal/fixtures"
-	"github.com/goart-dev/art/internal/gguftest"
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/fixtures"
+	"github.com/goart-dev/art/internal/dev/gguftest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/goart-dev/art/internal/bench/devicebench"
+	"github.com/goart-dev/art/internal/dev/bench/devicebench"
 )
 
 // command runs the command and returns what it prints.

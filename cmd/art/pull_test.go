@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 )
 
 // testHub serves a model as acme/robot.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // Values by hand: n = 100 with 20 better and 5 worse is d = 15/102 around 0.147, and a half width of

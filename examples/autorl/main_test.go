@@ -14,7 +14,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/auto"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/ruler"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // solve does what a scenario wants at a desk, as often as it takes.

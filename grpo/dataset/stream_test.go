@@ -17,7 +17,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/dataset"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 var wantEqual, wantErr = arttest.WantEqual, arttest.WantErr

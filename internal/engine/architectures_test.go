@@ -8,12 +8,12 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 )
 
-// ofFixture starts an engine with a model of internal/testdata/architectures.
+// ofFixture starts an engine with a model of internal/dev/testdata/architectures.
 func ofFixture(t *testing.T, dir string) (*Engine, *model.Params) {
 	t.Helper()
 	w, err := model.Load(dir)
@@ -28,7 +28,7 @@ func ofFixture(t *testing.T, dir string) (*Engine, *model.Params) {
 }
 
 // TestArchitectures_GreedyMatchesTransformers: greedy decoding equals the continuation that python3
-// internal/testdata/architectures/make.py wrote (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
+// internal/dev/testdata/architectures/make.py wrote (transformers 4.57.1, torch 2.15.0, CPU), through the cache.
 func TestArchitectures_GreedyMatchesTransformers(t *testing.T) {
 	for _, m := range fixtures.Models(t) {
 		t.Run(m.Name, func(t *testing.T) {

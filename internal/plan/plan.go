@@ -23,7 +23,7 @@ import (
 )
 
 // ProcessBytes is the memory of a process besides tensors and compiled graphs: the program, a tokenizer, and garbage
-// that has not been collected yet, as internal/bench/memory measures it.
+// that has not been collected yet, as internal/dev/bench/memory measures it.
 const ProcessBytes = 128 << 20
 
 // Memory is what sampling or training takes, in bytes: float64, as the sizes of a configuration may multiply to more

@@ -6,7 +6,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"

@@ -43,9 +43,9 @@ func TrainingOf(c *model.Config, layout *lora.Adapter) Training {
 //
 // Of an adapter, on the host: parameters and two moments of the old state and of the new one (6), and the adapter that
 // answers requests (1). On the device: the state, which updates overwrite (3), and the last gradient (1). The CPU
-// device keeps the memory of 5 more for the outputs of the next step, as measured (internal/bench/memory -programs), of
-// mostKept bytes at most. A GPU, which has memory of its own, has of these the state, the gradient and the adapter that
-// answers requests.
+// device keeps the memory of 5 more for the outputs of the next step, as measured (internal/dev/bench/memory
+// -programs), of mostKept bytes at most. A GPU, which has memory of its own, has of these the state, the gradient and
+// the adapter that answers requests.
 //
 // Of all weights, on the host: parameters and moments of the old state and of the new one (6). On the device: the state
 // (3), the last gradient (1), what answers requests and what is going to (2), and one that requests in progress may

@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// TestReaders: DuckDB and pandas read what a run stores. internal/conformance/readers/read.py says how to run it.
+// TestReaders: DuckDB and pandas read what a run stores. internal/dev/conformance/readers/read.py says how to run it.
 func TestReaders(t *testing.T) {
 	python := os.Getenv("ART_READERS_PYTHON")
 	if python == "" {

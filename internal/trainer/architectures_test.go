@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
-// fixtureSubjects are the ways to train a model of internal/testdata/architectures.
+// fixtureSubjects are the ways to train a model of internal/dev/testdata/architectures.
 func fixtureSubjects(t *testing.T, dir string) []subject {
 	t.Helper()
 	w, err := model.Load(dir)

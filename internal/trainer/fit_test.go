@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/fixtures"
+	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 	"github.com/goart-dev/art/internal/plan"

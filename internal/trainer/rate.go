@@ -1,6 +1,6 @@
 package trainer
 
-// The rule of DefaultRate, which internal/cmd/rates measures; docs/tuning.md has what is known of it.
+// The rule of DefaultRate, which internal/dev/cmd/rates measures; docs/tuning.md has what is known of it.
 const (
 	ruleRate  = 1e-3 // of an adapter on a model of ruleWidth
 	ruleWidth = 128

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 )
 
 // TestPull_FullDisk: a disk that is full ends a pull with an error that says so, nothing is taken for complete, and the

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 	"github.com/goart-dev/art/internal/secret/secrettest"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goart-dev/art/internal/hubtest"
+	"github.com/goart-dev/art/internal/dev/hubtest"
 )
 
 // TestOptions_Environment: the variables mean what they mean to Python's huggingface_hub.

@@ -1,5 +1,5 @@
 // Package tiny embeds a small model, so that examples and tests need no download: a decoder of Qwen3's shape with a
-// real tokenizer, trained from random weights on synthetic chats by internal/cmd/tinymodel.
+// real tokenizer, trained from random weights on synthetic chats by internal/dev/cmd/tinymodel.
 //
 // It knows the form of a chat, to answer with one digit, a number, yes or no, and to call tools that it has not seen:
 // docs/built-in-model.md. It has no skill: a move in a game is legal and otherwise random. Its context is 2,048 tokens.

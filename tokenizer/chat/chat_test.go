@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/tokentest"
+	"github.com/goart-dev/art/internal/dev/tokentest"
 	"github.com/goart-dev/art/tokenizer"
 )
 

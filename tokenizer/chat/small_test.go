@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goart-dev/art/internal/tokentest"
+	"github.com/goart-dev/art/internal/dev/tokentest"
 	"github.com/goart-dev/art/tokenizer"
 )
 

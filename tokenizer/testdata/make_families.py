@@ -4,7 +4,7 @@ sentencepiece/, and results of Hugging Face's tokenizers for some texts.
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tokenizers==0.23.3
     cd tokenizer/testdata && /tmp/golden/bin/python make_families.py
 
-With a folder DIR as argument, it writes DIR/NAME/tokenizer.json instead, for internal/bench/tokenizer/cases.py.
+With a folder DIR as argument, it writes DIR/NAME/tokenizer.json instead, for internal/dev/bench/tokenizer/cases.py.
 """
 
 import base64
@@ -204,7 +204,7 @@ AROUND = ["T", " T", "  T ", "\n\tTa", "a T b", "a  T\u3000 T", "TT", " T \u0120
 
 def cases_module():
     spec = importlib.util.spec_from_file_location("cases",
-                                                  HERE.parents[1] / "internal" / "bench" / "tokenizer" / "cases.py")
+                                                  HERE.parents[1] / "internal" / "dev" / "bench" / "tokenizer" / "cases.py")
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)
     return cases

@@ -3,7 +3,7 @@
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tokenizers==0.23.3
     cd tokenizer/testdata && /tmp/golden/bin/python make_golden.py
 
-tokenizer.json comes from corpus.txt: ART_UPDATE=1 go test -run Testdata ./internal/cmd/tinymodel
+tokenizer.json comes from corpus.txt: ART_UPDATE=1 go test -run Testdata ./internal/dev/cmd/tinymodel
 """
 
 import json

@@ -36,7 +36,7 @@ MODELS = {
 
 
 def maker(seed):
-    path = HERE.parents[1] / "internal" / "bench" / "tokenizer" / "cases.py"
+    path = HERE.parents[1] / "internal" / "dev" / "bench" / "tokenizer" / "cases.py"
     spec = importlib.util.spec_from_file_location("cases", path)
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)

@@ -18,7 +18,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
-	"github.com/goart-dev/art/internal/race"
+	"github.com/goart-dev/art/internal/dev/race"
 )
 
 // seeded returns a random source and prints its seed. ART_SEED replays one.

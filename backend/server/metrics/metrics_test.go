@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/metrics"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/internal/wire/wiretest"
 )
 

@@ -25,7 +25,7 @@ func TestRollouts_Python(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			rollouts, turns := Settings(t)
 			s := New(t, uint64(time.Now().UnixNano()))
-			c := exec.CommandContext(t.Context(), python, "../../../internal/conformance/rollouts.py", s.URL, Key, client,
+			c := exec.CommandContext(t.Context(), python, "../../../internal/dev/conformance/rollouts.py", s.URL, Key, client,
 				fmt.Sprint(rollouts), fmt.Sprint(turns))
 			var problems bytes.Buffer
 			c.Stderr = &problems

@@ -10,7 +10,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/tinker"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // A server of the Tinker API, for programs that were written for that service. They set TINKER_BASE_URL to its address

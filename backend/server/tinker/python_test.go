@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 var update = flag.Bool("update", false, "record what the SDKs send")
@@ -100,7 +100,7 @@ func (rec *recorder) lines() []byte {
 //
 //	ART_TINKER_PYTHON=0.38.0=python go test ./backend/server/tinker -run TestPython -update
 //
-// with a Python that has internal/conformance/tinker/requirements-VERSION.txt.
+// with a Python that has internal/dev/conformance/tinker/requirements-VERSION.txt.
 func TestPython(t *testing.T) {
 	pythons := os.Getenv("ART_TINKER_PYTHON")
 	if pythons == "" {
@@ -113,7 +113,7 @@ func TestPython(t *testing.T) {
 			recorded := &recorder{next: h}
 			web := httptest.NewServer(recorded)
 			defer web.Close()
-			out, err := exec.CommandContext(t.Context(), python, "../../../internal/conformance/tinker/session.py", web.URL,
+			out, err := exec.CommandContext(t.Context(), python, "../../../internal/dev/conformance/tinker/session.py", web.URL,
 				"tml-secret", "org/fake").CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "all passed") {
 				t.Fatalf("%v: %s", err, out)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // A server for programs that train with openpipe-art's ServerlessBackend. They give it the address and the key.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 

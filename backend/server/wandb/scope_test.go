@@ -12,7 +12,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // counting is a backend whose trainings tell how many tokens they read.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
@@ -386,7 +386,7 @@ type exchange struct {
 }
 
 // TestRecordings: what openpipe-art sends is answered as it was when it was recorded: with the same status, and the
-// same fields. internal/conformance/openpipe/record.py has the command.
+// same fields. internal/dev/conformance/openpipe/record.py has the command.
 func TestRecordings(t *testing.T) {
 	file, err := os.Open("testdata/openpipe-0.5.18.jsonl")
 	if err != nil {

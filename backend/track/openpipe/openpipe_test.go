@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/reported.json, with ART_OPENPIPE_PYTHON")
@@ -96,7 +96,7 @@ func four(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
 }
 
 // The Python client reports the same completion with the same content, but for a note on itself. What it sent is
-// recorded; internal/conformance/trackers/report_openpipe.py says how to ask it again.
+// recorded; internal/dev/conformance/trackers/report_openpipe.py says how to ask it again.
 func TestTracker_Client(t *testing.T) {
 	s := newService(t)
 	log := open(t, s.URL)
@@ -117,7 +117,7 @@ func TestTracker_Client(t *testing.T) {
 		require.NoError(t, encoding)
 		file := filepath.Join(t.TempDir(), "report.json")
 		require.NoError(t, os.WriteFile(file, body, 0o666))
-		cmd := exec.Command(python, "../../../internal/conformance/trackers/report_openpipe.py", file)
+		cmd := exec.Command(python, "../../../internal/dev/conformance/trackers/report_openpipe.py", file)
 		cmd.Stderr = os.Stderr
 		want, err = cmd.Output()
 		if *update && err == nil {

@@ -16,7 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // sent is what a service received of a rollout, with names in place of ids and without times.
@@ -136,7 +136,7 @@ func asked(t *testing.T, variable, script, golden string, ours sent) sent {
 		require.NoError(t, encoding)
 		file := filepath.Join(t.TempDir(), "ours.json")
 		require.NoError(t, os.WriteFile(file, input, 0o666))
-		cmd := exec.Command(python, "../../../internal/conformance/trackers/"+script, file)
+		cmd := exec.Command(python, "../../../internal/dev/conformance/trackers/"+script, file)
 		cmd.Stderr = os.Stderr
 		want, err = cmd.Output()
 		if *update && err == nil {
@@ -172,7 +172,7 @@ func unhex(t *testing.T, id string) string {
 }
 
 // The Python client of Langfuse sends the same observations and scores of the same rollout to the same places. What it
-// sent is recorded; internal/conformance/trackers/score_langfuse.py says how to ask it again.
+// sent is recorded; internal/dev/conformance/trackers/score_langfuse.py says how to ask it again.
 func TestLangfuse_Client(t *testing.T) {
 	r := newReceiver(t)
 	judged(t, Langfuse(r.URL, "pk-lf-1", "sk-lf-2"))
@@ -198,8 +198,8 @@ func TestLangfuse_Client(t *testing.T) {
 }
 
 // The Python client of Weave makes the same calls and the same feedback of the same rollout. It sends calls in a form
-// of its own, which are compared by what they say. internal/conformance/trackers/feedback_weave.py says how to ask it
-// again.
+// of its own, which are compared by what they say. internal/dev/conformance/trackers/feedback_weave.py says how to ask
+// it again.
 func TestWeave_Client(t *testing.T) {
 	r := newReceiver(t)
 	judged(t, Weave(r.URL, "team", "games", strings.Repeat("0", 40)))

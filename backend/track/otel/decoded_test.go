@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 var update = flag.Bool("update", false, "write testdata/decoded.json, with ART_OTLP_PYTHON")
@@ -130,8 +130,8 @@ func oneRollout(t *testing.T) []byte {
 	return body
 }
 
-// opentelemetry-proto reads what was sent. What it read is recorded; internal/conformance/trackers/read_otlp.py says
-// how to ask it again.
+// opentelemetry-proto reads what was sent. What it read is recorded; internal/dev/conformance/trackers/read_otlp.py
+// says how to ask it again.
 func TestTracker_Decoded(t *testing.T) {
 	body := oneRollout(t)
 	const golden = "testdata/decoded.json"
@@ -139,7 +139,7 @@ func TestTracker_Decoded(t *testing.T) {
 	if python := os.Getenv("ART_OTLP_PYTHON"); python != "" {
 		file := filepath.Join(t.TempDir(), "request")
 		require.NoError(t, os.WriteFile(file, body, 0o666))
-		cmd := exec.Command(python, "../../../internal/conformance/trackers/read_otlp.py", file)
+		cmd := exec.Command(python, "../../../internal/dev/conformance/trackers/read_otlp.py", file)
 		cmd.Stderr = os.Stderr
 		want, err = cmd.Output()
 		if *update && err == nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/track/tensorboard"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // The rewards of a training become a curve. In a terminal, tensorboard --logdir DIR shows it.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
@@ -74,7 +74,7 @@ type shown struct {
 }
 
 // TensorBoard's server shows what was written: rows that a kill took back are gone, and what is kept is there once. The
-// answers of the server are recorded; internal/conformance/trackers/read_tensorboard.py says how to ask it again.
+// answers of the server are recorded; internal/dev/conformance/trackers/read_tensorboard.py says how to ask it again.
 func TestRun_TensorBoard(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	file := appendFrame(nil, fileVersion(now))
@@ -93,7 +93,7 @@ func TestRun_TensorBoard(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "player")
 		require.NoError(t, os.Mkdir(dir, 0o777))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "events.out.tfevents.1700000000.h.1.1"), file, 0o666))
-		cmd := exec.Command(python, "../../../internal/conformance/trackers/read_tensorboard.py", filepath.Dir(dir))
+		cmd := exec.Command(python, "../../../internal/dev/conformance/trackers/read_tensorboard.py", filepath.Dir(dir))
 		var out, log bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &log
 		require.NoError(t, cmd.Run(), log.String())

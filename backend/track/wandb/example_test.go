@@ -8,7 +8,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/track/wandb"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // A training is written as a W&B run, without a network. In a terminal, wandb sync DIR/offline-run-* uploads it.

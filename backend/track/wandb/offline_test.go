@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/internal/secret"
 	"github.com/goart-dev/art/internal/track"
 )
@@ -82,7 +82,8 @@ func writeRun(t *testing.T, dir string) {
 }
 
 // The real wandb sync uploads a file that was killed and continued, and what arrives equals what the Python client
-// sends of the same rows. What arrived is recorded; internal/conformance/trackers/sync_wandb.py says how to ask again.
+// sends of the same rows. What arrived is recorded; internal/dev/conformance/trackers/sync_wandb.py says how to ask
+// again.
 func TestOffline_Synced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "offline-run-20231114_221320-player")
 	writeRun(t, dir)
@@ -97,7 +98,7 @@ func TestOffline_Synced(t *testing.T) {
 
 	answer, err := os.ReadFile(syncedFile)
 	if python := os.Getenv("ART_WANDB_PYTHON"); python != "" {
-		cmd := exec.Command(python, "../../../internal/conformance/trackers/sync_wandb.py", dir)
+		cmd := exec.Command(python, "../../../internal/dev/conformance/trackers/sync_wandb.py", dir)
 		cmd.Stderr = os.Stderr
 		answer, err = cmd.Output()
 		if err == nil && *update {

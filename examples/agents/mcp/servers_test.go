@@ -18,7 +18,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents/mcp"
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // serveAs makes the test binary a server on standard input and output, as the command of a session starts it.

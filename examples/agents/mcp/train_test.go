@@ -15,7 +15,7 @@ import (
 	"github.com/goart-dev/art/examples/agents"
 	"github.com/goart-dev/art/examples/agents/mcp"
 	"github.com/goart-dev/art/examples/agents/mcp/synthetic"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 	"github.com/goart-dev/art/ruler"
 )
 

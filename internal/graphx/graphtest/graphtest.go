@@ -10,7 +10,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
-	"github.com/goart-dev/art/internal/race"
+	"github.com/goart-dev/art/internal/dev/race"
 )
 
 var shared = sync.OnceValues(chosen)

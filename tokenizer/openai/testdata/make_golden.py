@@ -1,5 +1,5 @@
 """Writes golden.json: ids of some texts by OpenAI's tiktoken. The vocabularies are taken from tokenizer.json files of
-the same models, which internal/bench/tokenizer/vocabularies.py DIR gpt4 gpt4o fetches.
+the same models, which internal/dev/bench/tokenizer/vocabularies.py DIR gpt4 gpt4o fetches.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install tiktoken==0.14.0
     cd tokenizer/openai/testdata && /tmp/golden/bin/python make_golden.py DIR
@@ -39,7 +39,7 @@ def ranks(path, count):
 
 def maker():
     spec = importlib.util.spec_from_file_location("cases",
-                                                  HERE.parents[2] / "internal" / "bench" / "tokenizer" / "cases.py")
+                                                  HERE.parents[2] / "internal" / "dev" / "bench" / "tokenizer" / "cases.py")
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)
     return cases.Maker(random.Random(1), ["<|endoftext|>"])

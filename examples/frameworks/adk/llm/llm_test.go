@@ -12,7 +12,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/frameworks/adk/llm"
-	"github.com/goart-dev/art/internal/arttest"
+	"github.com/goart-dev/art/internal/dev/arttest"
 )
 
 // ask sends a request to a model that gives one reply, and returns what each side has seen.

@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
-// The benchmarks run on all workers, on the shapes of internal/bench/vec/peers.py. The least time of a call is what to
-// compare: other processes disturb the mean.
+// The benchmarks run on all workers, on the shapes of internal/dev/bench/vec/peers.py. The least time of a call is what
+// to compare: other processes disturb the mean.
 
 // bench is an operation on rows by columns elements. split does the rows from, to.
 type bench struct {
