@@ -72,8 +72,8 @@ func ExampleTrajectory() {
 	check(json.Unmarshal(stored, &read))
 	fmt.Printf("%v %T %T\n", read.Reward, read.Metadata["level"], read.Metadata["speed"])
 	// Output:
-	// {"messages":[{"role":"system","content":"You are a chess
-	// engine."},{"role":"user","content":"e4"}],"reward":"Infinity","metadata":{"level":3,"speed":3.0}} +Inf int float64
+	// {"messages":[{"role":"system","content":"You are a chess engine."},{"role":"user","content":"e4"}],"reward":"Infinity","metadata":{"level":3,"speed":3.0}}
+	// +Inf int float64
 }
 
 func ExampleModel_Chat() {
@@ -391,10 +391,9 @@ func ExampleModel_Train() {
 	_, err := model.Train(ctx, nil, &art.TrainConfig{LearningRate: -1, Loss: "a3c"})
 	fmt.Println(err)
 	// Output:
-	// sampled by step 0 trained step 1 skipped 0 sampled by step 1 trained step 2 skipped 0 art: train: invalid argument:
-	// learning rate is -1, want a finite number >= 0; unknown loss "a3c", want one of ["cispo" "ppo" "grpo" "dr_grpo"
-	// "dapo" "gspo" "importance_sampling" "reinforce" "dro" "cross_entropy"] (zero values are the defaults: leave out what
-	// need not change)
+	// sampled by step 0 trained step 1 skipped 0
+	// sampled by step 1 trained step 2 skipped 0
+	// art: train: invalid argument: learning rate is -1, want a finite number >= 0; unknown loss "a3c", want one of ["cispo" "ppo" "grpo" "dr_grpo" "dapo" "gspo" "importance_sampling" "reinforce" "dro" "cross_entropy"] (zero values are the defaults: leave out what need not change)
 }
 
 // Rollouts of later steps run during a training.
