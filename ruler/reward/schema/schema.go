@@ -27,6 +27,13 @@ func Parse(text json.RawMessage) (s *Schema, err error) {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return nil, fmt.Errorf("schema: read: %w", err)
 	}
+	canonical, err := json.Marshal(&parsed) // the library reads keywords of any case, such as AnyOf
+	if err == nil {
+		err = checkRefs(canonical)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schema: read: %w", err)
+	}
 	resolved, err := parsed.Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("schema: read: %w", err)

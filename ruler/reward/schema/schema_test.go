@@ -76,6 +76,7 @@ func FuzzSchema(f *testing.F) {
 	s := mustParse(f, person)
 	f.Add(person, `{"name":"Ann","age":3}`)
 	f.Add(`{"anyOf":[{"const":1},{"$ref":"#"}],"multipleOf":0.1}`, `{"a":[]}`)
+	f.Add(`{"AnyOf":[{},{"$ref":"#"}]}`, `{}`)
 	f.Fuzz(func(t *testing.T, text, value string) {
 		s.First(value)
 		if other, err := schema.Parse(json.RawMessage(text)); err == nil {
