@@ -3,8 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func tileAVX2_1x16
-TEXT ·tileAVX2_1x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_1x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -75,82 +74,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_1x16
-TEXT ·halfAVX2_1x16(SB), NOSPLIT, $16-8
-	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), CX
-	MOVQ CX, a-8(SP)
-	MOVQ tile_b(AX), DI
-	MOVQ DI, b-16(SP)
-	MOVQ tile_c(AX), DX
-	MOVQ tile_aRow(AX), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	MOVQ tile_aCol(AX), R11
-	MOVQ tile_bRow(AX), R12
-	MOVQ tile_ahead(AX), R13
-	MOVQ tile_early(AX), R14
-	ADDQ DI, R14
-	MOVQ tile_earlyStep(AX), SI
-next:
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	CMPQ tile_mode(AX), $const_resume
-	JNE zero
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	VMOVUPS 0(CX), Y0
-	VMOVUPS 32(CX), Y1
-	JMP ready
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-ready:
-	MOVQ a-8(SP), CX
-	LEAQ (CX)(R9*2), R15
-	ADDQ R8, R15
-	MOVQ b-16(SP), DI
-	MOVQ tile_k(AX), BX
-	PCALIGN $32
-column:
-	VPMOVZXWD 0(DI), Y12
-	VPSLLD $16, Y12, Y12
-	VPMOVZXWD 16(DI), Y13
-	VPSLLD $16, Y13, Y13
-	VBROADCASTSS (CX), Y14
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT2 (R14)
-	ADDQ SI, R14
-	VFMADD231PS Y12, Y14, Y0
-	VFMADD231PS Y13, Y14, Y1
-	ADDQ R12, DI
-	ADDQ R11, CX
-	DECQ BX
-	JNZ column
-	MOVQ tile_cRow(AX), BX
-	CMPQ tile_mode(AX), $const_added
-	JNE store
-	MOVQ DX, CX
-	VADDPS 0(CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
-store:
-	MOVQ DX, CX
-	VMOVUPS Y0, 0(CX)
-	VMOVUPS Y1, 32(CX)
-	MOVQ tile_aStep(AX), CX
-	ADDQ CX, a-8(SP)
-	MOVQ tile_bStep(AX), DI
-	ADDQ DI, b-16(SP)
-	ADDQ tile_cStep(AX), DX
-	DECQ tile_count(AX)
-	JNZ next
-	VZEROUPPER
-	RET
-
-// func tileAVX2_2x16
-TEXT ·tileAVX2_2x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_2x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -237,98 +161,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_2x16
-TEXT ·halfAVX2_2x16(SB), NOSPLIT, $16-8
-	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), CX
-	MOVQ CX, a-8(SP)
-	MOVQ tile_b(AX), DI
-	MOVQ DI, b-16(SP)
-	MOVQ tile_c(AX), DX
-	MOVQ tile_aRow(AX), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	MOVQ tile_aCol(AX), R11
-	MOVQ tile_bRow(AX), R12
-	MOVQ tile_ahead(AX), R13
-	MOVQ tile_early(AX), R14
-	ADDQ DI, R14
-	MOVQ tile_earlyStep(AX), SI
-next:
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	CMPQ tile_mode(AX), $const_resume
-	JNE zero
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	VMOVUPS 0(CX), Y0
-	VMOVUPS 32(CX), Y1
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y2
-	VMOVUPS 32(CX), Y3
-	JMP ready
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-ready:
-	MOVQ a-8(SP), CX
-	LEAQ (CX)(R9*2), R15
-	ADDQ R8, R15
-	MOVQ b-16(SP), DI
-	MOVQ tile_k(AX), BX
-	PCALIGN $32
-column:
-	VPMOVZXWD 0(DI), Y12
-	VPSLLD $16, Y12, Y12
-	VPMOVZXWD 16(DI), Y13
-	VPSLLD $16, Y13, Y13
-	VBROADCASTSS (CX), Y14
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT2 (R14)
-	ADDQ SI, R14
-	VFMADD231PS Y12, Y14, Y0
-	VFMADD231PS Y13, Y14, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
-	VFMADD231PS Y12, Y15, Y2
-	VFMADD231PS Y13, Y15, Y3
-	ADDQ R12, DI
-	ADDQ R11, CX
-	DECQ BX
-	JNZ column
-	MOVQ tile_cRow(AX), BX
-	CMPQ tile_mode(AX), $const_added
-	JNE store
-	MOVQ DX, CX
-	VADDPS 0(CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
-	ADDQ BX, CX
-	VADDPS 0(CX), Y2, Y2
-	VADDPS 32(CX), Y3, Y3
-store:
-	MOVQ DX, CX
-	VMOVUPS Y0, 0(CX)
-	VMOVUPS Y1, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y2, 0(CX)
-	VMOVUPS Y3, 32(CX)
-	MOVQ tile_aStep(AX), CX
-	ADDQ CX, a-8(SP)
-	MOVQ tile_bStep(AX), DI
-	ADDQ DI, b-16(SP)
-	ADDQ tile_cStep(AX), DX
-	DECQ tile_count(AX)
-	JNZ next
-	VZEROUPPER
-	RET
-
-// func tileAVX2_3x16
-TEXT ·tileAVX2_3x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_3x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -431,114 +264,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_3x16
-TEXT ·halfAVX2_3x16(SB), NOSPLIT, $16-8
-	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), CX
-	MOVQ CX, a-8(SP)
-	MOVQ tile_b(AX), DI
-	MOVQ DI, b-16(SP)
-	MOVQ tile_c(AX), DX
-	MOVQ tile_aRow(AX), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	MOVQ tile_aCol(AX), R11
-	MOVQ tile_bRow(AX), R12
-	MOVQ tile_ahead(AX), R13
-	MOVQ tile_early(AX), R14
-	ADDQ DI, R14
-	MOVQ tile_earlyStep(AX), SI
-next:
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	CMPQ tile_mode(AX), $const_resume
-	JNE zero
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	VMOVUPS 0(CX), Y0
-	VMOVUPS 32(CX), Y1
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y2
-	VMOVUPS 32(CX), Y3
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y4
-	VMOVUPS 32(CX), Y5
-	JMP ready
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-ready:
-	MOVQ a-8(SP), CX
-	LEAQ (CX)(R9*2), R15
-	ADDQ R8, R15
-	MOVQ b-16(SP), DI
-	MOVQ tile_k(AX), BX
-	PCALIGN $32
-column:
-	VPMOVZXWD 0(DI), Y12
-	VPSLLD $16, Y12, Y12
-	VPMOVZXWD 16(DI), Y13
-	VPSLLD $16, Y13, Y13
-	VBROADCASTSS (CX), Y14
-	PREFETCHT0 (DI)(R13*1)
-	PREFETCHT2 (R14)
-	ADDQ SI, R14
-	VFMADD231PS Y12, Y14, Y0
-	VFMADD231PS Y13, Y14, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
-	VFMADD231PS Y12, Y15, Y2
-	VFMADD231PS Y13, Y15, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
-	VFMADD231PS Y12, Y14, Y4
-	VFMADD231PS Y13, Y14, Y5
-	ADDQ R12, DI
-	ADDQ R11, CX
-	DECQ BX
-	JNZ column
-	MOVQ tile_cRow(AX), BX
-	CMPQ tile_mode(AX), $const_added
-	JNE store
-	MOVQ DX, CX
-	VADDPS 0(CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
-	ADDQ BX, CX
-	VADDPS 0(CX), Y2, Y2
-	VADDPS 32(CX), Y3, Y3
-	ADDQ BX, CX
-	VADDPS 0(CX), Y4, Y4
-	VADDPS 32(CX), Y5, Y5
-store:
-	MOVQ DX, CX
-	VMOVUPS Y0, 0(CX)
-	VMOVUPS Y1, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y2, 0(CX)
-	VMOVUPS Y3, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y4, 0(CX)
-	VMOVUPS Y5, 32(CX)
-	MOVQ tile_aStep(AX), CX
-	ADDQ CX, a-8(SP)
-	MOVQ tile_bStep(AX), DI
-	ADDQ DI, b-16(SP)
-	ADDQ tile_cStep(AX), DX
-	DECQ tile_count(AX)
-	JNZ next
-	VZEROUPPER
-	RET
-
-// func tileAVX2_4x16
-TEXT ·tileAVX2_4x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_4x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -657,130 +383,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_4x16
-TEXT ·halfAVX2_4x16(SB), NOSPLIT, $16-8
-	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), CX
-	MOVQ CX, a-8(SP)
-	MOVQ tile_b(AX), DI
-	MOVQ DI, b-16(SP)
-	MOVQ tile_c(AX), DX
-	MOVQ tile_aRow(AX), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	MOVQ tile_aCol(AX), R11
-	MOVQ tile_bRow(AX), R12
-	MOVQ tile_ahead(AX), R13
-	MOVQ tile_early(AX), R14
-	ADDQ DI, R14
-	MOVQ tile_earlyStep(AX), SI
-next:
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	CMPQ tile_mode(AX), $const_resume
-	JNE zero
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	VMOVUPS 0(CX), Y0
-	VMOVUPS 32(CX), Y1
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y2
-	VMOVUPS 32(CX), Y3
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y4
-	VMOVUPS 32(CX), Y5
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y6
-	VMOVUPS 32(CX), Y7
-	JMP ready
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-ready:
-	MOVQ a-8(SP), CX
-	LEAQ (CX)(R9*2), R15
-	ADDQ R8, R15
-	MOVQ b-16(SP), DI
-	MOVQ tile_k(AX), BX
-	PCALIGN $32
-column:
-	VPMOVZXWD 0(DI), Y12
-	VPSLLD $16, Y12, Y12
-	VPMOVZXWD 16(DI), Y13
-	VPSLLD $16, Y13, Y13
-	VBROADCASTSS (CX), Y14
-	PREFETCHT0 (DI)(R13*1)
-	VFMADD231PS Y12, Y14, Y0
-	VFMADD231PS Y13, Y14, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
-	PREFETCHT2 (R14)
-	ADDQ SI, R14
-	VFMADD231PS Y12, Y15, Y2
-	VFMADD231PS Y13, Y15, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
-	VFMADD231PS Y12, Y14, Y4
-	VFMADD231PS Y13, Y14, Y5
-	VBROADCASTSS (CX)(R9*1), Y15
-	VFMADD231PS Y12, Y15, Y6
-	VFMADD231PS Y13, Y15, Y7
-	ADDQ R12, DI
-	ADDQ R11, CX
-	DECQ BX
-	JNZ column
-	MOVQ tile_cRow(AX), BX
-	CMPQ tile_mode(AX), $const_added
-	JNE store
-	MOVQ DX, CX
-	VADDPS 0(CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
-	ADDQ BX, CX
-	VADDPS 0(CX), Y2, Y2
-	VADDPS 32(CX), Y3, Y3
-	ADDQ BX, CX
-	VADDPS 0(CX), Y4, Y4
-	VADDPS 32(CX), Y5, Y5
-	ADDQ BX, CX
-	VADDPS 0(CX), Y6, Y6
-	VADDPS 32(CX), Y7, Y7
-store:
-	MOVQ DX, CX
-	VMOVUPS Y0, 0(CX)
-	VMOVUPS Y1, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y2, 0(CX)
-	VMOVUPS Y3, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y4, 0(CX)
-	VMOVUPS Y5, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y6, 0(CX)
-	VMOVUPS Y7, 32(CX)
-	MOVQ tile_aStep(AX), CX
-	ADDQ CX, a-8(SP)
-	MOVQ tile_bStep(AX), DI
-	ADDQ DI, b-16(SP)
-	ADDQ tile_cStep(AX), DX
-	DECQ tile_count(AX)
-	JNZ next
-	VZEROUPPER
-	RET
-
-// func tileAVX2_5x16
-TEXT ·tileAVX2_5x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_5x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -915,146 +518,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_5x16
-TEXT ·halfAVX2_5x16(SB), NOSPLIT, $16-8
-	MOVQ t+0(FP), AX
-	MOVQ tile_a(AX), CX
-	MOVQ CX, a-8(SP)
-	MOVQ tile_b(AX), DI
-	MOVQ DI, b-16(SP)
-	MOVQ tile_c(AX), DX
-	MOVQ tile_aRow(AX), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	MOVQ tile_aCol(AX), R11
-	MOVQ tile_bRow(AX), R12
-	MOVQ tile_ahead(AX), R13
-	MOVQ tile_early(AX), R14
-	ADDQ DI, R14
-	MOVQ tile_earlyStep(AX), SI
-next:
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	ADDQ tile_cStep(AX), CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	ADDQ BX, CX
-	PREFETCHT1 0(CX)
-	CMPQ tile_mode(AX), $const_resume
-	JNE zero
-	MOVQ tile_cRow(AX), BX
-	MOVQ DX, CX
-	VMOVUPS 0(CX), Y0
-	VMOVUPS 32(CX), Y1
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y2
-	VMOVUPS 32(CX), Y3
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y4
-	VMOVUPS 32(CX), Y5
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y6
-	VMOVUPS 32(CX), Y7
-	ADDQ BX, CX
-	VMOVUPS 0(CX), Y8
-	VMOVUPS 32(CX), Y9
-	JMP ready
-zero:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-ready:
-	MOVQ a-8(SP), CX
-	LEAQ (CX)(R9*2), R15
-	ADDQ R8, R15
-	MOVQ b-16(SP), DI
-	MOVQ tile_k(AX), BX
-	PCALIGN $32
-column:
-	VPMOVZXWD 0(DI), Y12
-	VPSLLD $16, Y12, Y12
-	VPMOVZXWD 16(DI), Y13
-	VPSLLD $16, Y13, Y13
-	VBROADCASTSS (CX), Y14
-	PREFETCHT0 (DI)(R13*1)
-	VFMADD231PS Y12, Y14, Y0
-	VFMADD231PS Y13, Y14, Y1
-	VBROADCASTSS (CX)(R8*1), Y15
-	PREFETCHT2 (R14)
-	ADDQ SI, R14
-	VFMADD231PS Y12, Y15, Y2
-	VFMADD231PS Y13, Y15, Y3
-	VBROADCASTSS (CX)(R8*2), Y14
-	VFMADD231PS Y12, Y14, Y4
-	VFMADD231PS Y13, Y14, Y5
-	VBROADCASTSS (CX)(R9*1), Y15
-	VFMADD231PS Y12, Y15, Y6
-	VFMADD231PS Y13, Y15, Y7
-	VBROADCASTSS (CX)(R8*4), Y14
-	VFMADD231PS Y12, Y14, Y8
-	VFMADD231PS Y13, Y14, Y9
-	ADDQ R12, DI
-	ADDQ R11, CX
-	DECQ BX
-	JNZ column
-	MOVQ tile_cRow(AX), BX
-	CMPQ tile_mode(AX), $const_added
-	JNE store
-	MOVQ DX, CX
-	VADDPS 0(CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
-	ADDQ BX, CX
-	VADDPS 0(CX), Y2, Y2
-	VADDPS 32(CX), Y3, Y3
-	ADDQ BX, CX
-	VADDPS 0(CX), Y4, Y4
-	VADDPS 32(CX), Y5, Y5
-	ADDQ BX, CX
-	VADDPS 0(CX), Y6, Y6
-	VADDPS 32(CX), Y7, Y7
-	ADDQ BX, CX
-	VADDPS 0(CX), Y8, Y8
-	VADDPS 32(CX), Y9, Y9
-store:
-	MOVQ DX, CX
-	VMOVUPS Y0, 0(CX)
-	VMOVUPS Y1, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y2, 0(CX)
-	VMOVUPS Y3, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y4, 0(CX)
-	VMOVUPS Y5, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y6, 0(CX)
-	VMOVUPS Y7, 32(CX)
-	ADDQ BX, CX
-	VMOVUPS Y8, 0(CX)
-	VMOVUPS Y9, 32(CX)
-	MOVQ tile_aStep(AX), CX
-	ADDQ CX, a-8(SP)
-	MOVQ tile_bStep(AX), DI
-	ADDQ DI, b-16(SP)
-	ADDQ tile_cStep(AX), DX
-	DECQ tile_count(AX)
-	JNZ next
-	VZEROUPPER
-	RET
-
-// func tileAVX2_6x16
-TEXT ·tileAVX2_6x16(SB), NOSPLIT, $16-8
+TEXT ·tileAVX2_6x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -1205,8 +669,546 @@ store:
 	VZEROUPPER
 	RET
 
-// func halfAVX2_6x16
-TEXT ·halfAVX2_6x16(SB), NOSPLIT, $16-8
+DATA fullAVX2Table<>+8(SB)/8, $·tileAVX2_1x16<>(SB)
+DATA fullAVX2Table<>+16(SB)/8, $·tileAVX2_2x16<>(SB)
+DATA fullAVX2Table<>+24(SB)/8, $·tileAVX2_3x16<>(SB)
+DATA fullAVX2Table<>+32(SB)/8, $·tileAVX2_4x16<>(SB)
+DATA fullAVX2Table<>+40(SB)/8, $·tileAVX2_5x16<>(SB)
+DATA fullAVX2Table<>+48(SB)/8, $·tileAVX2_6x16<>(SB)
+GLOBL fullAVX2Table<>(SB), RODATA, $56
+
+TEXT ·fullAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_rows(AX), BX
+	LEAQ fullAVX2Table<>(SB), CX
+	JMP (CX)(BX*8)
+
+TEXT ·halfAVX2_1x16<>(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS 0(CX), Y0
+	VMOVUPS 32(CX), Y1
+	JMP ready
+zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VPMOVZXWD 0(DI), Y12
+	VPSLLD $16, Y12, Y12
+	VPMOVZXWD 16(DI), Y13
+	VPSLLD $16, Y13, Y13
+	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+store:
+	MOVQ DX, CX
+	VMOVUPS Y0, 0(CX)
+	VMOVUPS Y1, 32(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+TEXT ·halfAVX2_2x16<>(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS 0(CX), Y0
+	VMOVUPS 32(CX), Y1
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y2
+	VMOVUPS 32(CX), Y3
+	JMP ready
+zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VPMOVZXWD 0(DI), Y12
+	VPSLLD $16, Y12, Y12
+	VPMOVZXWD 16(DI), Y13
+	VPSLLD $16, Y13, Y13
+	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	VBROADCASTSS (CX)(R8*1), Y15
+	VFMADD231PS Y12, Y15, Y2
+	VFMADD231PS Y13, Y15, Y3
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+store:
+	MOVQ DX, CX
+	VMOVUPS Y0, 0(CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y2, 0(CX)
+	VMOVUPS Y3, 32(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+TEXT ·halfAVX2_3x16<>(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS 0(CX), Y0
+	VMOVUPS 32(CX), Y1
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y2
+	VMOVUPS 32(CX), Y3
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y4
+	VMOVUPS 32(CX), Y5
+	JMP ready
+zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VPMOVZXWD 0(DI), Y12
+	VPSLLD $16, Y12, Y12
+	VPMOVZXWD 16(DI), Y13
+	VPSLLD $16, Y13, Y13
+	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	VBROADCASTSS (CX)(R8*1), Y15
+	VFMADD231PS Y12, Y15, Y2
+	VFMADD231PS Y13, Y15, Y3
+	VBROADCASTSS (CX)(R8*2), Y14
+	VFMADD231PS Y12, Y14, Y4
+	VFMADD231PS Y13, Y14, Y5
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+store:
+	MOVQ DX, CX
+	VMOVUPS Y0, 0(CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y2, 0(CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y4, 0(CX)
+	VMOVUPS Y5, 32(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+TEXT ·halfAVX2_4x16<>(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS 0(CX), Y0
+	VMOVUPS 32(CX), Y1
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y2
+	VMOVUPS 32(CX), Y3
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y4
+	VMOVUPS 32(CX), Y5
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y6
+	VMOVUPS 32(CX), Y7
+	JMP ready
+zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VPMOVZXWD 0(DI), Y12
+	VPSLLD $16, Y12, Y12
+	VPMOVZXWD 16(DI), Y13
+	VPSLLD $16, Y13, Y13
+	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
+	VFMADD231PS Y12, Y15, Y2
+	VFMADD231PS Y13, Y15, Y3
+	VBROADCASTSS (CX)(R8*2), Y14
+	VFMADD231PS Y12, Y14, Y4
+	VFMADD231PS Y13, Y14, Y5
+	VBROADCASTSS (CX)(R9*1), Y15
+	VFMADD231PS Y12, Y15, Y6
+	VFMADD231PS Y13, Y15, Y7
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+store:
+	MOVQ DX, CX
+	VMOVUPS Y0, 0(CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y2, 0(CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y4, 0(CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y6, 0(CX)
+	VMOVUPS Y7, 32(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+TEXT ·halfAVX2_5x16<>(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_a(AX), CX
+	MOVQ CX, a-8(SP)
+	MOVQ tile_b(AX), DI
+	MOVQ DI, b-16(SP)
+	MOVQ tile_c(AX), DX
+	MOVQ tile_aRow(AX), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	MOVQ tile_aCol(AX), R11
+	MOVQ tile_bRow(AX), R12
+	MOVQ tile_ahead(AX), R13
+	MOVQ tile_early(AX), R14
+	ADDQ DI, R14
+	MOVQ tile_earlyStep(AX), SI
+next:
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	ADDQ tile_cStep(AX), CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	ADDQ BX, CX
+	PREFETCHT1 0(CX)
+	CMPQ tile_mode(AX), $const_resume
+	JNE zero
+	MOVQ tile_cRow(AX), BX
+	MOVQ DX, CX
+	VMOVUPS 0(CX), Y0
+	VMOVUPS 32(CX), Y1
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y2
+	VMOVUPS 32(CX), Y3
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y4
+	VMOVUPS 32(CX), Y5
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y6
+	VMOVUPS 32(CX), Y7
+	ADDQ BX, CX
+	VMOVUPS 0(CX), Y8
+	VMOVUPS 32(CX), Y9
+	JMP ready
+zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+ready:
+	MOVQ a-8(SP), CX
+	LEAQ (CX)(R9*2), R15
+	ADDQ R8, R15
+	MOVQ b-16(SP), DI
+	MOVQ tile_k(AX), BX
+	PCALIGN $32
+column:
+	VPMOVZXWD 0(DI), Y12
+	VPSLLD $16, Y12, Y12
+	VPMOVZXWD 16(DI), Y13
+	VPSLLD $16, Y13, Y13
+	VBROADCASTSS (CX), Y14
+	PREFETCHT0 (DI)(R13*1)
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	VBROADCASTSS (CX)(R8*1), Y15
+	PREFETCHT2 (R14)
+	ADDQ SI, R14
+	VFMADD231PS Y12, Y15, Y2
+	VFMADD231PS Y13, Y15, Y3
+	VBROADCASTSS (CX)(R8*2), Y14
+	VFMADD231PS Y12, Y14, Y4
+	VFMADD231PS Y13, Y14, Y5
+	VBROADCASTSS (CX)(R9*1), Y15
+	VFMADD231PS Y12, Y15, Y6
+	VFMADD231PS Y13, Y15, Y7
+	VBROADCASTSS (CX)(R8*4), Y14
+	VFMADD231PS Y12, Y14, Y8
+	VFMADD231PS Y13, Y14, Y9
+	ADDQ R12, DI
+	ADDQ R11, CX
+	DECQ BX
+	JNZ column
+	MOVQ tile_cRow(AX), BX
+	CMPQ tile_mode(AX), $const_added
+	JNE store
+	MOVQ DX, CX
+	VADDPS 0(CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
+	ADDQ BX, CX
+	VADDPS 0(CX), Y2, Y2
+	VADDPS 32(CX), Y3, Y3
+	ADDQ BX, CX
+	VADDPS 0(CX), Y4, Y4
+	VADDPS 32(CX), Y5, Y5
+	ADDQ BX, CX
+	VADDPS 0(CX), Y6, Y6
+	VADDPS 32(CX), Y7, Y7
+	ADDQ BX, CX
+	VADDPS 0(CX), Y8, Y8
+	VADDPS 32(CX), Y9, Y9
+store:
+	MOVQ DX, CX
+	VMOVUPS Y0, 0(CX)
+	VMOVUPS Y1, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y2, 0(CX)
+	VMOVUPS Y3, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y4, 0(CX)
+	VMOVUPS Y5, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y6, 0(CX)
+	VMOVUPS Y7, 32(CX)
+	ADDQ BX, CX
+	VMOVUPS Y8, 0(CX)
+	VMOVUPS Y9, 32(CX)
+	MOVQ tile_aStep(AX), CX
+	ADDQ CX, a-8(SP)
+	MOVQ tile_bStep(AX), DI
+	ADDQ DI, b-16(SP)
+	ADDQ tile_cStep(AX), DX
+	DECQ tile_count(AX)
+	JNZ next
+	VZEROUPPER
+	RET
+
+TEXT ·halfAVX2_6x16<>(SB), NOSPLIT, $16-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), CX
 	MOVQ CX, a-8(SP)
@@ -1359,8 +1361,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func wideAVX2_1x32
-TEXT ·wideAVX2_1x32(SB), NOSPLIT, $0-8
+DATA halfAVX2Table<>+8(SB)/8, $·halfAVX2_1x16<>(SB)
+DATA halfAVX2Table<>+16(SB)/8, $·halfAVX2_2x16<>(SB)
+DATA halfAVX2Table<>+24(SB)/8, $·halfAVX2_3x16<>(SB)
+DATA halfAVX2Table<>+32(SB)/8, $·halfAVX2_4x16<>(SB)
+DATA halfAVX2Table<>+40(SB)/8, $·halfAVX2_5x16<>(SB)
+DATA halfAVX2Table<>+48(SB)/8, $·halfAVX2_6x16<>(SB)
+GLOBL halfAVX2Table<>(SB), RODATA, $56
+
+TEXT ·halfAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_rows(AX), BX
+	LEAQ halfAVX2Table<>(SB), CX
+	JMP (CX)(BX*8)
+
+TEXT ·wideAVX2_1x32<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -1421,8 +1436,7 @@ store:
 	VZEROUPPER
 	RET
 
-// func wideAVX2_2x32
-TEXT ·wideAVX2_2x32(SB), NOSPLIT, $0-8
+TEXT ·wideAVX2_2x32<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_c(AX), DX
 	MOVQ tile_b(AX), DI
@@ -1507,436 +1521,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func transposeAVX2_1
-TEXT ·transposeAVX2_1(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	LEAQ (R14)(R9*1), R14
-	PREFETCHT0 1024(DI)
-	VMOVUPS (SI), X0
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVSS X0, 0(DI)
-	VMOVSS X1, 0(DI)(R8*1)
-	VMOVSS X2, 0(DI)(R8*2)
-	VMOVSS X3, 0(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
+DATA wideAVX2Table<>+8(SB)/8, $·wideAVX2_1x32<>(SB)
+DATA wideAVX2Table<>+16(SB)/8, $·wideAVX2_2x32<>(SB)
+GLOBL wideAVX2Table<>(SB), RODATA, $24
 
-// func transposeAVX2_2
-TEXT ·transposeAVX2_2(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	LEAQ (R14)(R9*1), R14
-	PREFETCHT0 1024(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVLPS X0, 0(DI)
-	VMOVLPS X1, 0(DI)(R8*1)
-	VMOVLPS X2, 0(DI)(R8*2)
-	VMOVLPS X3, 0(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
+TEXT ·wideAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_rows(AX), BX
+	LEAQ wideAVX2Table<>(SB), CX
+	JMP (CX)(BX*8)
 
-// func transposeAVX2_3
-TEXT ·transposeAVX2_3(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	LEAQ (R14)(R9*1), R14
-	PREFETCHT0 1024(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVLPS X0, 0(DI)
-	VEXTRACTPS $2, X0, 8(DI)
-	VMOVLPS X1, 0(DI)(R8*1)
-	VEXTRACTPS $2, X1, 8(DI)(R8*1)
-	VMOVLPS X2, 0(DI)(R8*2)
-	VEXTRACTPS $2, X2, 8(DI)(R8*2)
-	VMOVLPS X3, 0(DI)(CX*1)
-	VEXTRACTPS $2, X3, 8(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func transposeAVX2_4
-TEXT ·transposeAVX2_4(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	LEAQ (R14)(R9*1), R14
-	PREFETCHT0 1024(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VMOVUPS (SI)(R10*1), X3
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVUPS X0, 0(DI)
-	VMOVUPS X1, 0(DI)(R8*1)
-	VMOVUPS X2, 0(DI)(R8*2)
-	VMOVUPS X3, 0(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func transposeAVX2_5
-TEXT ·transposeAVX2_5(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	PREFETCHT1 (R14)(R9*1)
-	LEAQ (R14)(R9*2), R14
-	PREFETCHT0 1024(DI)
-	PREFETCHT0 1088(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VMOVUPS (SI)(R10*1), X3
-	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVUPS X0, (DI)
-	VEXTRACTF128 $1, Y0, X0
-	VMOVSS X0, 16(DI)
-	VMOVUPS X1, (DI)(R8*1)
-	VEXTRACTF128 $1, Y1, X1
-	VMOVSS X1, 16(DI)(R8*1)
-	VMOVUPS X2, (DI)(R8*2)
-	VEXTRACTF128 $1, Y2, X2
-	VMOVSS X2, 16(DI)(R8*2)
-	VMOVUPS X3, (DI)(CX*1)
-	VEXTRACTF128 $1, Y3, X3
-	VMOVSS X3, 16(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func transposeAVX2_6
-TEXT ·transposeAVX2_6(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	PREFETCHT1 (R14)(R9*1)
-	LEAQ (R14)(R9*2), R14
-	PREFETCHT0 1024(DI)
-	PREFETCHT0 1088(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VMOVUPS (SI)(R10*1), X3
-	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
-	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVUPS X0, (DI)
-	VEXTRACTF128 $1, Y0, X0
-	VMOVLPS X0, 16(DI)
-	VMOVUPS X1, (DI)(R8*1)
-	VEXTRACTF128 $1, Y1, X1
-	VMOVLPS X1, 16(DI)(R8*1)
-	VMOVUPS X2, (DI)(R8*2)
-	VEXTRACTF128 $1, Y2, X2
-	VMOVLPS X2, 16(DI)(R8*2)
-	VMOVUPS X3, (DI)(CX*1)
-	VEXTRACTF128 $1, Y3, X3
-	VMOVLPS X3, 16(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func transposeAVX2_7
-TEXT ·transposeAVX2_7(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	PREFETCHT1 (R14)(R9*1)
-	LEAQ (R14)(R9*2), R14
-	PREFETCHT0 1024(DI)
-	PREFETCHT0 1088(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VMOVUPS (SI)(R10*1), X3
-	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
-	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
-	VINSERTF128 $1, (SI)(R10*2), Y2, Y2
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVUPS X0, (DI)
-	VEXTRACTF128 $1, Y0, X0
-	VMOVLPS X0, 16(DI)
-	VEXTRACTPS $2, X0, 24(DI)
-	VMOVUPS X1, (DI)(R8*1)
-	VEXTRACTF128 $1, Y1, X1
-	VMOVLPS X1, 16(DI)(R8*1)
-	VEXTRACTPS $2, X1, 24(DI)(R8*1)
-	VMOVUPS X2, (DI)(R8*2)
-	VEXTRACTF128 $1, Y2, X2
-	VMOVLPS X2, 16(DI)(R8*2)
-	VEXTRACTPS $2, X2, 24(DI)(R8*2)
-	VMOVUPS X3, (DI)(CX*1)
-	VEXTRACTF128 $1, Y3, X3
-	VMOVLPS X3, 16(DI)(CX*1)
-	VEXTRACTPS $2, X3, 24(DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func transposeAVX2_8
-TEXT ·transposeAVX2_8(SB), NOSPLIT, $0-8
-	MOVQ p+0(FP), AX
-	MOVQ packing_src(AX), SI
-	MOVQ packing_dst(AX), DI
-	MOVQ packing_dstLine(AX), R8
-	MOVQ packing_srcLine(AX), R9
-	MOVQ packing_ahead(AX), R13
-	MOVQ packing_k(AX), BX
-	LEAQ (R8)(R8*2), CX
-	LEAQ (R9)(R9*2), R10
-	LEAQ (R9)(R9*4), R11
-	LEAQ (R9)(R10*2), R12
-	LEAQ (SI)(R12*1), R15
-	LEAQ (SI)(R13*1), R14
-	SHRQ $2, BX
-quad:
-	TESTQ $3, BX
-	JNE soon
-	LEAQ (SI)(R13*1), R14
-soon:
-	PREFETCHT1 (R14)
-	PREFETCHT1 (R14)(R9*1)
-	LEAQ (R14)(R9*2), R14
-	PREFETCHT0 1024(DI)
-	PREFETCHT0 1088(DI)
-	VMOVUPS (SI), X0
-	VMOVUPS (SI)(R9*1), X1
-	VMOVUPS (SI)(R9*2), X2
-	VMOVUPS (SI)(R10*1), X3
-	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
-	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
-	VINSERTF128 $1, (SI)(R10*2), Y2, Y2
-	VINSERTF128 $1, (SI)(R12*1), Y3, Y3
-	VUNPCKLPS Y1, Y0, Y4
-	VUNPCKHPS Y1, Y0, Y5
-	VUNPCKLPS Y3, Y2, Y6
-	VUNPCKHPS Y3, Y2, Y7
-	VUNPCKLPD Y6, Y4, Y0
-	VUNPCKHPD Y6, Y4, Y1
-	VUNPCKLPD Y7, Y5, Y2
-	VUNPCKHPD Y7, Y5, Y3
-	VMOVUPS Y0, (DI)
-	VMOVUPS Y1, (DI)(R8*1)
-	VMOVUPS Y2, (DI)(R8*2)
-	VMOVUPS Y3, (DI)(CX*1)
-	ADDQ $16, SI
-	ADDQ $16, R15
-	LEAQ (DI)(R8*4), DI
-	DECQ BX
-	JNZ quad
-	VZEROUPPER
-	RET
-
-// func streamAVX2_1x16
-TEXT ·streamAVX2_1x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_1x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -1972,8 +1567,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_2x16
-TEXT ·streamAVX2_2x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_2x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2013,8 +1607,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_3x16
-TEXT ·streamAVX2_3x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_3x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2058,8 +1651,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_4x16
-TEXT ·streamAVX2_4x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_4x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2107,8 +1699,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_5x16
-TEXT ·streamAVX2_5x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_5x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2160,8 +1751,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_6x16
-TEXT ·streamAVX2_6x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_6x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2217,8 +1807,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_7x16
-TEXT ·streamAVX2_7x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_7x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2278,8 +1867,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_8x16
-TEXT ·streamAVX2_8x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_8x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2343,8 +1931,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_9x16
-TEXT ·streamAVX2_9x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_9x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2412,8 +1999,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_10x16
-TEXT ·streamAVX2_10x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_10x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2485,8 +2071,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_11x16
-TEXT ·streamAVX2_11x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_11x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2562,8 +2147,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_12x16
-TEXT ·streamAVX2_12x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_12x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2643,8 +2227,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_13x16
-TEXT ·streamAVX2_13x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_13x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2728,8 +2311,7 @@ columns:
 	VZEROUPPER
 	RET
 
-// func streamAVX2_14x16
-TEXT ·streamAVX2_14x16(SB), NOSPLIT, $0-8
+TEXT ·streamAVX2_14x16<>(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ tile_a(AX), SI
 	MOVQ tile_b(AX), DI
@@ -2816,6 +2398,464 @@ columns:
 	JNZ group
 	VZEROUPPER
 	RET
+
+DATA streamAVX2Table<>+8(SB)/8, $·streamAVX2_1x16<>(SB)
+DATA streamAVX2Table<>+16(SB)/8, $·streamAVX2_2x16<>(SB)
+DATA streamAVX2Table<>+24(SB)/8, $·streamAVX2_3x16<>(SB)
+DATA streamAVX2Table<>+32(SB)/8, $·streamAVX2_4x16<>(SB)
+DATA streamAVX2Table<>+40(SB)/8, $·streamAVX2_5x16<>(SB)
+DATA streamAVX2Table<>+48(SB)/8, $·streamAVX2_6x16<>(SB)
+DATA streamAVX2Table<>+56(SB)/8, $·streamAVX2_7x16<>(SB)
+DATA streamAVX2Table<>+64(SB)/8, $·streamAVX2_8x16<>(SB)
+DATA streamAVX2Table<>+72(SB)/8, $·streamAVX2_9x16<>(SB)
+DATA streamAVX2Table<>+80(SB)/8, $·streamAVX2_10x16<>(SB)
+DATA streamAVX2Table<>+88(SB)/8, $·streamAVX2_11x16<>(SB)
+DATA streamAVX2Table<>+96(SB)/8, $·streamAVX2_12x16<>(SB)
+DATA streamAVX2Table<>+104(SB)/8, $·streamAVX2_13x16<>(SB)
+DATA streamAVX2Table<>+112(SB)/8, $·streamAVX2_14x16<>(SB)
+GLOBL streamAVX2Table<>(SB), RODATA, $120
+
+TEXT ·streamAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ tile_rows(AX), BX
+	LEAQ streamAVX2Table<>(SB), CX
+	JMP (CX)(BX*8)
+
+TEXT ·transposeAVX2_1<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	LEAQ (R14)(R9*1), R14
+	PREFETCHT0 1024(DI)
+	VMOVUPS (SI), X0
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVSS X0, 0(DI)
+	VMOVSS X1, 0(DI)(R8*1)
+	VMOVSS X2, 0(DI)(R8*2)
+	VMOVSS X3, 0(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_2<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	LEAQ (R14)(R9*1), R14
+	PREFETCHT0 1024(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVLPS X0, 0(DI)
+	VMOVLPS X1, 0(DI)(R8*1)
+	VMOVLPS X2, 0(DI)(R8*2)
+	VMOVLPS X3, 0(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_3<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	LEAQ (R14)(R9*1), R14
+	PREFETCHT0 1024(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVLPS X0, 0(DI)
+	VEXTRACTPS $2, X0, 8(DI)
+	VMOVLPS X1, 0(DI)(R8*1)
+	VEXTRACTPS $2, X1, 8(DI)(R8*1)
+	VMOVLPS X2, 0(DI)(R8*2)
+	VEXTRACTPS $2, X2, 8(DI)(R8*2)
+	VMOVLPS X3, 0(DI)(CX*1)
+	VEXTRACTPS $2, X3, 8(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_4<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	LEAQ (R14)(R9*1), R14
+	PREFETCHT0 1024(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VMOVUPS (SI)(R10*1), X3
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVUPS X0, 0(DI)
+	VMOVUPS X1, 0(DI)(R8*1)
+	VMOVUPS X2, 0(DI)(R8*2)
+	VMOVUPS X3, 0(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_5<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R9*1)
+	LEAQ (R14)(R9*2), R14
+	PREFETCHT0 1024(DI)
+	PREFETCHT0 1088(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VMOVUPS (SI)(R10*1), X3
+	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVUPS X0, (DI)
+	VEXTRACTF128 $1, Y0, X0
+	VMOVSS X0, 16(DI)
+	VMOVUPS X1, (DI)(R8*1)
+	VEXTRACTF128 $1, Y1, X1
+	VMOVSS X1, 16(DI)(R8*1)
+	VMOVUPS X2, (DI)(R8*2)
+	VEXTRACTF128 $1, Y2, X2
+	VMOVSS X2, 16(DI)(R8*2)
+	VMOVUPS X3, (DI)(CX*1)
+	VEXTRACTF128 $1, Y3, X3
+	VMOVSS X3, 16(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_6<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R9*1)
+	LEAQ (R14)(R9*2), R14
+	PREFETCHT0 1024(DI)
+	PREFETCHT0 1088(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VMOVUPS (SI)(R10*1), X3
+	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
+	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVUPS X0, (DI)
+	VEXTRACTF128 $1, Y0, X0
+	VMOVLPS X0, 16(DI)
+	VMOVUPS X1, (DI)(R8*1)
+	VEXTRACTF128 $1, Y1, X1
+	VMOVLPS X1, 16(DI)(R8*1)
+	VMOVUPS X2, (DI)(R8*2)
+	VEXTRACTF128 $1, Y2, X2
+	VMOVLPS X2, 16(DI)(R8*2)
+	VMOVUPS X3, (DI)(CX*1)
+	VEXTRACTF128 $1, Y3, X3
+	VMOVLPS X3, 16(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_7<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R9*1)
+	LEAQ (R14)(R9*2), R14
+	PREFETCHT0 1024(DI)
+	PREFETCHT0 1088(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VMOVUPS (SI)(R10*1), X3
+	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
+	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
+	VINSERTF128 $1, (SI)(R10*2), Y2, Y2
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVUPS X0, (DI)
+	VEXTRACTF128 $1, Y0, X0
+	VMOVLPS X0, 16(DI)
+	VEXTRACTPS $2, X0, 24(DI)
+	VMOVUPS X1, (DI)(R8*1)
+	VEXTRACTF128 $1, Y1, X1
+	VMOVLPS X1, 16(DI)(R8*1)
+	VEXTRACTPS $2, X1, 24(DI)(R8*1)
+	VMOVUPS X2, (DI)(R8*2)
+	VEXTRACTF128 $1, Y2, X2
+	VMOVLPS X2, 16(DI)(R8*2)
+	VEXTRACTPS $2, X2, 24(DI)(R8*2)
+	VMOVUPS X3, (DI)(CX*1)
+	VEXTRACTF128 $1, Y3, X3
+	VMOVLPS X3, 16(DI)(CX*1)
+	VEXTRACTPS $2, X3, 24(DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+TEXT ·transposeAVX2_8<>(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_src(AX), SI
+	MOVQ packing_dst(AX), DI
+	MOVQ packing_dstLine(AX), R8
+	MOVQ packing_srcLine(AX), R9
+	MOVQ packing_ahead(AX), R13
+	MOVQ packing_k(AX), BX
+	LEAQ (R8)(R8*2), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R9)(R10*2), R12
+	LEAQ (SI)(R12*1), R15
+	LEAQ (SI)(R13*1), R14
+	SHRQ $2, BX
+quad:
+	TESTQ $3, BX
+	JNE soon
+	LEAQ (SI)(R13*1), R14
+soon:
+	PREFETCHT1 (R14)
+	PREFETCHT1 (R14)(R9*1)
+	LEAQ (R14)(R9*2), R14
+	PREFETCHT0 1024(DI)
+	PREFETCHT0 1088(DI)
+	VMOVUPS (SI), X0
+	VMOVUPS (SI)(R9*1), X1
+	VMOVUPS (SI)(R9*2), X2
+	VMOVUPS (SI)(R10*1), X3
+	VINSERTF128 $1, (SI)(R9*4), Y0, Y0
+	VINSERTF128 $1, (SI)(R11*1), Y1, Y1
+	VINSERTF128 $1, (SI)(R10*2), Y2, Y2
+	VINSERTF128 $1, (SI)(R12*1), Y3, Y3
+	VUNPCKLPS Y1, Y0, Y4
+	VUNPCKHPS Y1, Y0, Y5
+	VUNPCKLPS Y3, Y2, Y6
+	VUNPCKHPS Y3, Y2, Y7
+	VUNPCKLPD Y6, Y4, Y0
+	VUNPCKHPD Y6, Y4, Y1
+	VUNPCKLPD Y7, Y5, Y2
+	VUNPCKHPD Y7, Y5, Y3
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, (DI)(R8*1)
+	VMOVUPS Y2, (DI)(R8*2)
+	VMOVUPS Y3, (DI)(CX*1)
+	ADDQ $16, SI
+	ADDQ $16, R15
+	LEAQ (DI)(R8*4), DI
+	DECQ BX
+	JNZ quad
+	VZEROUPPER
+	RET
+
+DATA transposeAVX2Table<>+8(SB)/8, $·transposeAVX2_1<>(SB)
+DATA transposeAVX2Table<>+16(SB)/8, $·transposeAVX2_2<>(SB)
+DATA transposeAVX2Table<>+24(SB)/8, $·transposeAVX2_3<>(SB)
+DATA transposeAVX2Table<>+32(SB)/8, $·transposeAVX2_4<>(SB)
+DATA transposeAVX2Table<>+40(SB)/8, $·transposeAVX2_5<>(SB)
+DATA transposeAVX2Table<>+48(SB)/8, $·transposeAVX2_6<>(SB)
+DATA transposeAVX2Table<>+56(SB)/8, $·transposeAVX2_7<>(SB)
+DATA transposeAVX2Table<>+64(SB)/8, $·transposeAVX2_8<>(SB)
+GLOBL transposeAVX2Table<>(SB), RODATA, $72
+
+TEXT ·transposeAVX2(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ packing_width(AX), BX
+	LEAQ transposeAVX2Table<>(SB), CX
+	JMP (CX)(BX*8)
 
 // func widenAVX2
 TEXT ·widenAVX2(SB), NOSPLIT, $0-24

@@ -106,9 +106,9 @@ func (b *block) addSums(sums View) {
 		add := func(j, width, count int) {
 			b.s.tile = tile{
 				a: unsafe.Pointer(&one), b: unsafe.Pointer(&sums.Data[i*sums.Row+j]), c: unsafe.Pointer(&b.out.Data[i*b.out.Row+j]),
-				k: 1, count: count, bStep: 4 * panel, cStep: 4 * panel, mode: resume,
+				rows: 1, k: 1, count: count, bStep: 4 * panel, cStep: 4 * panel, mode: resume,
 			}
-			b.level.tiles(b.s, 1, width, false)
+			b.level.tiles(b.s, width, false)
 		}
 		if whole > 0 {
 			add(0, panel, whole/panel)
@@ -135,7 +135,7 @@ func (b *block) computeByPanels() {
 			done -= skipped
 			if run = run.skip(skipped); run.count > 0 {
 				b.setTile(left, run, j, right)
-				b.level.tiles(b.s, run.height, width, right.half)
+				b.level.tiles(b.s, width, right.half)
 				right.early = b.s.tile.early
 			}
 		}
@@ -155,7 +155,7 @@ func (b *block) computeByRows() {
 		if whole == 0 && rest <= narrowColumns && run.count > 0 { // the only panel: one call of a kernel for all rows
 			b.setTile(b.inPlaceLeft(0), run, 0, last)
 			b.prefetchRows(run.row+run.height, run.height)
-			b.level.tiles(b.s, run.height, lanes, false)
+			b.level.tiles(b.s, lanes, false)
 			continue
 		}
 		for i := range run.count {
@@ -169,7 +169,7 @@ func (b *block) computeByRows() {
 				if whole == 0 {
 					b.prefetchRows(at+run.height, run.height)
 				}
-				b.level.tiles(b.s, run.height, lanes, false)
+				b.level.tiles(b.s, lanes, false)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (b *block) wholePanels(left leftSide, group tileRun, column int, right righ
 			t.early = int(uintptr(parts[i].at) - uintptr(t.b))
 			t.earlyStep = ceil(parts[i].bytes, 2*b.kc*(to-from))
 		}
-		b.level.tiles(b.s, group.height, panel, false)
+		b.level.tiles(b.s, panel, false)
 	}
 }
 
@@ -217,7 +217,7 @@ func (b *block) wholePanels(left leftSide, group tileRun, column int, right righ
 func (b *block) setTile(left leftSide, run tileRun, j int, right rightSide) {
 	t := &b.s.tile
 	*t = tile{
-		b: right.at, bRow: right.row, k: b.kc, count: run.count,
+		rows: run.height, b: right.at, bRow: right.row, k: b.kc, count: run.count,
 		ahead: right.ahead, early: right.early, earlyStep: right.earlyStep, mode: b.mode,
 		c: unsafe.Pointer(&b.out.Data[run.row*b.out.Row+j]), cRow: 4 * b.out.Row, cStep: 4 * run.height * b.out.Row,
 	}

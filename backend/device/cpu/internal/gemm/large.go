@@ -216,7 +216,7 @@ func (b *block) allColumns(left leftSide, run tileRun, right rightSide, parts []
 	if rest := b.nb - done; rest > 0 {
 		right.at = unsafe.Add(right.at, done/panel*right.step)
 		b.setTile(left, tileRun{run.row, run.height, 1}, done, right)
-		b.level.tiles(b.s, run.height, rest, false)
+		b.level.tiles(b.s, rest, false)
 	}
 }
 
@@ -234,9 +234,9 @@ func (b *block) broadTiles(left leftSide, group tileRun, right rightSide, parts 
 		t.earlyStep = ceil(parts[0].bytes, max(1, b.kc/2)*group.count)
 	}
 	t.prefetchC(group.height)
-	kernels := b.level.broad
-	if !left.packed {
-		kernels = b.level.placed
+	if left.packed {
+		b.level.broad(t)
+	} else {
+		b.level.placed(t)
 	}
-	kernels[group.height](t)
 }

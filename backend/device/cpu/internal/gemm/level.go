@@ -6,36 +6,46 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
-// level is the kernels of an instruction set.
+// level is the kernels of an instruction set. Those of tiles look up the rows of their tile.
 type level struct {
-	rows, columns int      // of the largest tile
-	full          []kernel // by rows
-	narrow        []kernel // the same for 16 columns, where columns is 32
-	thin          []kernel // and for 8, whose vectors are half as wide: some processors do twice as many of them at once
-	half          []kernel // for a B of bfloat16; nil: it is widened before
-	transB        []kernel // of 16 columns, that are contiguous in B and are copied as rows; nil: they are copied before
-	broad         []kernel // by rows: of 48 columns, for a packed A and whole panels of B
-	placed        []kernel // the same for contiguous rows of A
-	wide          []wide   // by rows: for more columns of few rows of A
-	stream        []kernel // by rows of B: for one row of A, with B in place
-	masks         bool     // kernels heed lanes
-	oneStage      int      // most rows of A for which a packed B is prefetched in one stage,
-	oneStageHalf  int      // and the same for bfloat16,
-	near          int      // so many bytes ahead
-	reread        int      // rows of a packed B that groups of rows of A read one after another; 0: longBlock
-	copy          func(*packing)
-	transpose     []func(*packing) // by numbers of a line, for a multiple of 4 lines; nil: they are transposed in Go
-	blocks        func(*packing)   // transposes blocks of 32 x 32; nil: they are transposed like others
-	widen         func(dst []float32, src []uint16)
-	read          func(p unsafe.Pointer, bytes int)
+	rows, columns  int    // of the largest tile
+	full           kernel // of all columns
+	narrow         kernel // of 16 columns, where columns is 32
+	thin           kernel // and of 8, whose vectors are half as wide: some processors do twice as many of them at once
+	half           kernel // for a B of bfloat16; nil: it is widened before
+	transB         kernel // of 16 columns, that are contiguous in B and are copied as rows; nil: they are copied before
+	broad          kernel // of 48 columns, for up to broadRows rows of a packed A and whole panels of B
+	placed         kernel // the same for contiguous rows of A
+	wide           kernel // for more columns of few rows of A, all of which are there
+	wideColumns    []int  // their number, by rows; 0: there is no such kernel
+	stream         kernel // for one row of A, with up to streamRows rows of B in place
+	masks          bool   // kernels heed lanes
+	oneStage       int    // most rows of A for which a packed B is prefetched in one stage,
+	oneStageHalf   int    // and the same for bfloat16,
+	near           int    // so many bytes ahead
+	reread         int    // rows of a packed B that groups of rows of A read one after another; 0: longBlock
+	copy           func(*packing)
+	transpose      func(*packing) // for a multiple of 4 lines; nil: they are transposed in Go
+	transposeWidth int            // most numbers of a line that it takes
+	blocks         func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
+	widen          func(dst []float32, src []uint16)
+	read           func(p unsafe.Pointer, bytes int)
 }
 
 // largest is the rows of the largest tile of a large matmul.
 func (l *level) largest() int {
 	if l.broad != nil {
-		return len(l.broad) - 1
+		return broadRows
 	}
 	return l.rows
+}
+
+// wideFor is the columns of a wide kernel for so many rows, 0 if there is none.
+func (l *level) wideFor(rows int) int {
+	if rows < len(l.wideColumns) {
+		return l.wideColumns[rows]
+	}
+	return 0
 }
 
 // padded is so many columns, and those after them for which kernels without masks need room.
@@ -46,19 +56,7 @@ func (l *level) padded(columns int) int {
 	return ceil(columns, l.columns) * l.columns
 }
 
-// wide is a kernel of more columns than others, which are all there.
-type wide struct {
-	columns int
-	kernel  kernel
-}
-
-var portable = level{
-	rows: 4, columns: panel,
-	full:  []kernel{1: portableTile(1, panel), portableTile(2, panel), portableTile(3, panel), portableTile(4, panel)},
-	copy:  copyLines,
-	widen: widenAll,
-	read:  readAll,
-}
+var portable = level{rows: 4, columns: panel, full: fullPortable, copy: copyLines, widen: widenAll, read: readAll}
 
 func widenAll(dst []float32, src []uint16) {
 	for i, v := range src {
@@ -74,30 +72,30 @@ func levelOf(l cpuid.Level) *level {
 	return &portable
 }
 
-// tiles computes the tiles of s, each of so many rows and up to 32 columns.
-func (l *level) tiles(s *scratch, rows, width int, half bool) {
+// tiles computes the tiles of s, each of so many columns.
+func (l *level) tiles(s *scratch, width int, half bool) {
 	t, columns := &s.tile, l.columns
-	if rows < len(l.wide) && width == l.wide[rows].columns && t.count == 1 && !half {
-		t.blocks(l.wide[rows].kernel, 0)
+	if width == l.wideFor(t.rows) && t.count == 1 && !half {
+		t.blocks(l.wide, 0)
 		return
 	}
-	kernels, size := l.full, 4
+	call, size := l.full, 4
 	switch {
 	case half:
-		kernels, size = l.half, 2
+		call, size = l.half, 2
 	case width <= 8 && l.thin != nil:
-		kernels = l.thin
+		call = l.thin
 	case width <= 16 && l.narrow != nil:
-		kernels = l.narrow
+		call = l.narrow
 	}
 	count, prefetched := t.count, t.earlyStep*max(1, size*columns/64)
 	for {
 		t.lanes = 1<<min(width, columns) - 1
 		t.count = count
 		if width >= columns || l.masks {
-			t.blocks(kernels[rows], prefetched)
+			t.blocks(call, prefetched)
 		} else {
-			l.edge(s, kernels[rows], rows, width, prefetched)
+			l.edge(s, call, width, prefetched)
 		}
 		t.early += count * t.k * prefetched
 		if width -= columns; width <= 0 {
@@ -109,7 +107,7 @@ func (l *level) tiles(s *scratch, rows, width int, half bool) {
 }
 
 // edge computes tiles that reach out of C, one after another, in memory of their own.
-func (l *level) edge(s *scratch, call kernel, rows, width, prefetched int) {
+func (l *level) edge(s *scratch, call kernel, width, prefetched int) {
 	whole := s.tile
 	t := &s.tile
 	t.c, t.cRow = unsafe.Pointer(&s.edge[0]), 4*l.columns
@@ -117,13 +115,13 @@ func (l *level) edge(s *scratch, call kernel, rows, width, prefetched int) {
 		t.a, t.b = unsafe.Add(whole.a, i*t.aStep), unsafe.Add(whole.b, i*t.bStep)
 		c := unsafe.Add(whole.c, i*whole.cStep)
 		if t.mode != fresh {
-			for r := range rows {
+			for r := range t.rows {
 				copy(s.edge[r*l.columns:], floats(unsafe.Add(c, r*whole.cRow), width))
 			}
 		}
 		t.count = 1
 		t.blocks(call, prefetched)
-		for r := range rows {
+		for r := range t.rows {
 			copy(floats(unsafe.Add(c, r*whole.cRow), width), s.edge[r*l.columns:])
 		}
 	}
@@ -146,7 +144,7 @@ func (l *level) pack(s *scratch, p lines) {
 		copyView(p.dst.view(), src, p.k, width)
 		return
 	}
-	kernel, step, across, most := l.transposes, src.Col, src.Col, len(l.transpose)-1
+	kernel, step, across, most := l.transposes, src.Col, src.Col, l.transposeWidth
 	switch {
 	case src.Col == 1:
 		kernel, step, across, most = l.copy, src.Row, 1, panel
@@ -168,7 +166,7 @@ func (l *level) pack(s *scratch, p lines) {
 func (l *level) transposes(p *packing) {
 	k := p.k
 	if p.k &^= 3; p.k > 0 {
-		l.transpose[p.width](p)
+		l.transpose(p)
 	}
 	if p.k < k {
 		p.dst, p.src, p.k = unsafe.Add(p.dst, p.k*p.dstLine), unsafe.Add(p.src, p.k*4), k-p.k

@@ -10,23 +10,64 @@ import (
 
 var levelAVX512 = level{
 	rows: 14, columns: panel, full: fullAVX512, narrow: narrowAVX512, thin: thinAVX512, half: halfAVX512,
-	transB: transBAVX512, broad: broadAVX512, placed: placedAVX512, wide: wideAVX512, stream: streamAVX512, masks: true,
+	transB: transBAVX512, broad: broadAVX512, placed: placedAVX512, stream: streamAVX512, masks: true,
+	wide: wideAVX512, wideColumns: []int{2: 128, 3: 128, 4: 64, 5: 64, 6: 64},
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
-	copy: copyAVX512, transpose: transposeAVX512, blocks: transposeBlocksAVX512,
+	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
-}
-
-var wideAVX512 = []wide{
-	2: {128, wideAVX512_2x128}, 3: {128, wideAVX512_3x128},
-	4: {64, wideAVX512_4x64}, 5: {64, wideAVX512_5x64}, 6: {64, wideAVX512_6x64},
 }
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
-	wide:     []wide{1: {panel, wideAVX2_1x32}, 2: {panel, wideAVX2_2x32}},
+	wide: wideAVX2, wideColumns: []int{1: panel, 2: panel},
 	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
-	copy: copyLines, transpose: transposeAVX2, widen: widenWith(widenAVX2), read: readAVX2,
+	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8, widen: widenWith(widenAVX2), read: readAVX2,
 }
+
+//go:noescape
+func fullAVX512(t *tile)
+
+//go:noescape
+func narrowAVX512(t *tile)
+
+//go:noescape
+func thinAVX512(t *tile)
+
+//go:noescape
+func halfAVX512(t *tile)
+
+//go:noescape
+func transBAVX512(t *tile)
+
+//go:noescape
+func broadAVX512(t *tile)
+
+//go:noescape
+func placedAVX512(t *tile)
+
+//go:noescape
+func wideAVX512(t *tile)
+
+//go:noescape
+func streamAVX512(t *tile)
+
+//go:noescape
+func fullAVX2(t *tile)
+
+//go:noescape
+func halfAVX2(t *tile)
+
+//go:noescape
+func wideAVX2(t *tile)
+
+//go:noescape
+func streamAVX2(t *tile)
+
+//go:noescape
+func transposeAVX512(p *packing)
+
+//go:noescape
+func transposeAVX2(p *packing)
 
 //go:noescape
 func readAVX512(p unsafe.Pointer, n int)

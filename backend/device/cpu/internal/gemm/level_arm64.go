@@ -8,6 +8,9 @@ var levelNEON = level{
 	copy: copyLines, widen: widenAll, read: readAll,
 }
 
+//go:noescape
+func fullNEON(t *tile)
+
 func assembly(l cpuid.Level) *level {
 	if l == cpuid.NEON {
 		return &levelNEON

@@ -3,8 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func tileNEON_1x16
-TEXT ·tileNEON_1x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_1x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -64,8 +63,7 @@ store:
 	CBNZ R9, next
 	RET
 
-// func tileNEON_2x16
-TEXT ·tileNEON_2x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_2x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -145,8 +143,7 @@ store:
 	CBNZ R9, next
 	RET
 
-// func tileNEON_3x16
-TEXT ·tileNEON_3x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_3x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -246,8 +243,7 @@ store:
 	CBNZ R9, next
 	RET
 
-// func tileNEON_4x16
-TEXT ·tileNEON_4x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_4x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -367,8 +363,7 @@ store:
 	CBNZ R9, next
 	RET
 
-// func tileNEON_5x16
-TEXT ·tileNEON_5x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_5x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -508,8 +503,7 @@ store:
 	CBNZ R9, next
 	RET
 
-// func tileNEON_6x16
-TEXT ·tileNEON_6x16(SB), NOSPLIT, $0-8
+TEXT ·tileNEON_6x16<>(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD tile_a(R0), R1
 	MOVD tile_b(R0), R2
@@ -668,3 +662,18 @@ store:
 	SUB $1, R9
 	CBNZ R9, next
 	RET
+
+DATA fullNEONTable<>+8(SB)/8, $·tileNEON_1x16<>(SB)
+DATA fullNEONTable<>+16(SB)/8, $·tileNEON_2x16<>(SB)
+DATA fullNEONTable<>+24(SB)/8, $·tileNEON_3x16<>(SB)
+DATA fullNEONTable<>+32(SB)/8, $·tileNEON_4x16<>(SB)
+DATA fullNEONTable<>+40(SB)/8, $·tileNEON_5x16<>(SB)
+DATA fullNEONTable<>+48(SB)/8, $·tileNEON_6x16<>(SB)
+GLOBL fullNEONTable<>(SB), RODATA, $56
+
+TEXT ·fullNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD tile_rows(R0), R1
+	MOVD $fullNEONTable<>(SB), R2
+	MOVD (R2)(R1<<3), R2
+	JMP (R2)

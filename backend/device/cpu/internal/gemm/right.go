@@ -57,10 +57,8 @@ func (b *block) width(n int) int {
 	switch v := b.b.view; {
 	case b.transposes() && b.mb <= b.level.rows && b.kc%transposeSize == 0:
 		most = max(1, transposeBytes/(4*panel*b.kc)) * panel
-	case b.b.packed == nil && v.Col == 1 && b.mb < len(b.level.wide):
-		if wide := b.level.wide[b.mb].columns; wide > 0 && n >= wide {
-			most = wide
-		}
+	case b.b.packed == nil && v.Col == 1 && n >= b.level.wideFor(b.mb):
+		most = max(most, b.level.wideFor(b.mb))
 	}
 	return min(most, n)
 }
@@ -126,13 +124,13 @@ func (b *block) transposeRight(left leftSide, j, width int, single bool) rightSi
 		b.setTile(left, run, j, panelAt(dst))
 		t := &b.s.tile
 		t.a, t.b, t.k, t.mode = unsafe.Add(t.a, most*t.aCol), unsafe.Add(t.b, most*t.bRow), b.kc-most, resume
-		b.level.tiles(b.s, run.height, whole, false)
+		b.level.tiles(b.s, whole, false)
 	}
 	if whole < width {
 		at := whole % panel
 		b.copyPart(dst, j+whole-at, at, width-whole, 0)
 		b.setTile(left, run, j+whole, panelAt(dst[at:]))
-		b.level.tiles(b.s, run.height, width-whole, false)
+		b.level.tiles(b.s, width-whole, false)
 	}
 	return panelAt(dst)
 }
@@ -155,7 +153,7 @@ func (b *block) transposeTiles(left leftSide, run tileRun, p rightPart, dst []fl
 		t.keepRows, t.keepStep = 4*panel*transposeSize, 4*transposeSize
 	}
 	if p.k <= Block {
-		b.level.transB[run.height](t)
+		b.level.transB(t)
 		return
 	}
 	whole := *t
@@ -171,7 +169,7 @@ func (b *block) transposeTiles(left leftSide, run tileRun, p rightPart, dst []fl
 				t.ahead += at/transposeSize*t.aheadStep - 4*at
 			}
 			t.keep = unsafe.Add(t.keep, i*t.keepStep+at/transposeSize*t.keepRows)
-			b.level.transB[run.height](t)
+			b.level.transB(t)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (b *block) stream() int {
 	if b.mode == fresh {
 		clear(b.out.Data[:columns])
 	}
-	most := len(b.level.stream) - 1
+	most := streamRows
 	if 4*b.b.view.Row%pageBytes == 0 {
 		most = pageStreams
 	}
@@ -36,7 +36,7 @@ func (b *block) streamGroups(run tileRun, columns int) {
 		b.setTile(b.inPlaceLeft(0), tileRun{0, 1, columns / streamColumns}, 0, b.inPlace(0))
 		t, at := &b.s.tile, run.row+done*run.height
 		t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
-		t.k, t.bStep = min(most, run.count-done), run.height*t.bRow
-		b.level.stream[run.height](t)
+		t.rows, t.k, t.bStep = run.height, min(most, run.count-done), run.height*t.bRow
+		b.level.stream(t)
 	}
 }

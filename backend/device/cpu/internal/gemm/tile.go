@@ -9,6 +9,7 @@ import (
 // tile tells a kernel to compute a row of tiles: blocks of C that fit into registers. Strides are bytes.
 type tile struct {
 	a, b, c    unsafe.Pointer
+	rows       int // of a tile: it chooses the kernel
 	aRow, aCol int // from a row and a column of A to the next
 	bRow       int // the columns of B are contiguous; of kernels that transpose B from a column to the next
 	cRow       int // and so are those of C
@@ -81,20 +82,18 @@ func (t *tile) blocks(call kernel, prefetched int) {
 	t.a, t.b, t.c, t.k, t.count, t.early, t.mode = whole.a, whole.b, whole.c, whole.k, whole.count, whole.early, whole.mode
 }
 
-// kernel computes tiles; the number of rows and columns is its own.
+// kernel computes tiles; the number of columns is its own.
 type kernel func(t *tile)
 
 // floats is a slice of n numbers at p.
 func floats(p unsafe.Pointer, n int) []float32 { return unsafe.Slice((*float32)(p), n) }
 
-// portableTile returns the kernel in Go for tiles of so many rows and columns.
-func portableTile(rows, columns int) kernel {
-	return func(t *tile) {
-		for i := range t.count {
-			a, b, c := unsafe.Add(t.a, i*t.aStep), unsafe.Add(t.b, i*t.bStep), unsafe.Add(t.c, i*t.cStep)
-			for r := range rows {
-				chains(t, unsafe.Add(a, r*t.aRow), b, floats(unsafe.Add(c, r*t.cRow), columns))
-			}
+// fullPortable is the kernel in Go.
+func fullPortable(t *tile) {
+	for i := range t.count {
+		a, b, c := unsafe.Add(t.a, i*t.aStep), unsafe.Add(t.b, i*t.bStep), unsafe.Add(t.c, i*t.cStep)
+		for r := range t.rows {
+			chains(t, unsafe.Add(a, r*t.aRow), b, floats(unsafe.Add(c, r*t.cRow), panel))
 		}
 	}
 }

@@ -123,6 +123,7 @@ const (
 // Broad tiles are 9 x 48: 12 vector loads for 27 multiply-adds, where 14 x 32 takes 16 for 28. Tiles of 8 x 48 and 6 x
 // 64 did not help (log 22).
 const (
+	broadRows    = 9
 	broadColumns = 48
 	broadPair    = 96 // columns after which a tile begins with a panel again
 )
@@ -130,7 +131,8 @@ const (
 // Streams: one row times a B in place. One load instruction for each of 14 rows takes the row times [896, 151936] from
 // 23.7 to 12.5 ms on a Zen 4 (log 22). The others are not measured.
 const (
-	streamColumns = 16      // that a kernel computes at once
+	streamRows    = 14      // of B that a kernel reads at once, at most,
+	streamColumns = 16      // and columns that it computes at once
 	streamTask    = 512     // least columns of a task, if each worker has one,
 	streamLong    = 4096    // and most
 	pageStreams   = 8       // most rows at once that are whole pages apart: a set of L1 has room for 8 or 12

@@ -56,9 +56,10 @@ func (m amd64) tileName(rows, vectors int, k kind) string {
 	return fmt.Sprintf("%s%s_%dx%d", k, m.name, rows, vectors*m.bytes/4)
 }
 
-// tile writes a kernel.
-func (m amd64) tile(s *source, rows, vectors int, k kind) {
-	s.beginFrame(m.tileName(rows, vectors, k)+"(SB)", 16)
+// tile writes a kernel and returns its name, as the others do.
+func (m amd64) tile(s *source, rows, vectors int, k kind) (name string) {
+	name = m.tileName(rows, vectors, k)
+	s.begin(name, 16)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_a(AX), CX")
 	s.op("MOVQ CX, a-8(SP)")
@@ -93,6 +94,7 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) {
 	s.op("JNZ column")
 	m.final(s, rows, vectors)
 	m.advance(s)
+	return name
 }
 
 // advance goes on to the next tile, or returns.
@@ -238,71 +240,46 @@ func (m amd64) final(s *source, rows, vectors int) {
 	}
 }
 
+// family writes kernels of 1 row to so many, or of 1 number of a line, and the function that chooses among them.
+func family(s *source, name string, field [2]string, most int, write func(n int) string) {
+	names := make([]string, most+1)
+	for n := 1; n <= most; n++ {
+		names[n] = write(n)
+	}
+	s.choose(name, field, names, "MOVQ ARGUMENT, AX", "MOVQ FIELD(AX), BX", "LEAQ TABLE, CX", "JMP (CX)(BX*8)")
+}
+
 func avx512() string {
-	s := newSource()
-	for r := 1; r <= setAVX512.rows; r++ {
-		setAVX512.tile(s, r, 2, full)
-		setAVX512.tile(s, r, 1, full)
-		setThin.tile(s, r, 1, full)
-		setAVX512.tile(s, r, 2, half)
-		setAVX512.transB(s, r)
+	s, m := newSource(), setAVX512
+	tiles := func(name string, m amd64, vectors int, k kind) {
+		family(s, name, byRows, m.rows, func(r int) string { return m.tile(s, r, vectors, k) })
 	}
-	for r := 1; r <= broadRows; r++ {
-		setAVX512.broad(s, r, broad)
-		setAVX512.broad(s, r, placed)
-	}
-	setAVX512.wides(s, wideAVX512)
-	for r := 1; r <= streamRows; r++ {
-		setAVX512.stream(s, r)
-	}
-	for w := 1; w <= setAVX512.bytes/4; w++ {
-		setAVX512.transposed(s, w)
-	}
-	packAVX512(s)
+	tiles("fullAVX512", m, 2, full)
+	tiles("narrowAVX512", m, 1, full)
+	tiles("thinAVX512", setThin, 1, full)
+	tiles("halfAVX512", m, 2, half)
+	family(s, "transBAVX512", byRows, m.rows, func(r int) string { return m.transB(s, r) })
+	family(s, "broadAVX512", byRows, broadRows, func(r int) string { return m.broad(s, r, broad) })
+	family(s, "placedAVX512", byRows, broadRows, func(r int) string { return m.broad(s, r, placed) })
+	m.wides(s, wideAVX512)
+	m.streamsAndTransposes(s)
+	copyAVX512(s)
+	transposeBlocksAVX512(s)
+	m.widen(s)
 	return s.String()
 }
 
 func avx2() string {
-	s := newSource()
-	for r := 1; r <= setAVX2.rows; r++ {
-		setAVX2.tile(s, r, 2, full)
-		setAVX2.tile(s, r, 2, half)
-	}
-	setAVX2.wides(s, wideAVX2)
-	for w := 1; w <= setAVX2.bytes/4; w++ {
-		setAVX2.transposed(s, w)
-	}
-	for r := 1; r <= streamRows; r++ {
-		setAVX2.stream(s, r)
-	}
-	setAVX2.widen(s)
+	s, m := newSource(), setAVX2
+	family(s, "fullAVX2", byRows, m.rows, func(r int) string { return m.tile(s, r, 2, full) })
+	family(s, "halfAVX2", byRows, m.rows, func(r int) string { return m.tile(s, r, 2, half) })
+	m.wides(s, wideAVX2)
+	m.streamsAndTransposes(s)
+	m.widen(s)
 	return s.String()
 }
 
-// amd64Declarations declares the kernels and lists them by rows.
-func amd64Declarations() string {
-	d := newDeclarations()
-	list := func(m amd64, name string, vectors int, k kind) {
-		d.list(name, m.rows, func(rows int) string { return m.tileName(rows, vectors, k) })
-	}
-	list(setAVX512, "fullAVX512", 2, full)
-	list(setAVX512, "narrowAVX512", 1, full)
-	list(setThin, "thinAVX512", 1, full)
-	list(setAVX512, "halfAVX512", 2, half)
-	list(setAVX512, "transBAVX512", 1, transB)
-	setAVX512.declareWides(d, wideAVX512)
-	for _, k := range []kind{broad, placed} {
-		d.list(string(k)+"AVX512", broadRows, func(rows int) string { return setAVX512.tileName(rows, broadVectors, k) })
-	}
-	list(setAVX2, "fullAVX2", 2, full)
-	list(setAVX2, "halfAVX2", 2, half)
-	setAVX2.declareWides(d, wideAVX2)
-	for _, m := range []amd64{setAVX512, setAVX2} {
-		d.packings("transpose"+m.name, m.bytes/4, m.transposedName)
-		d.list("stream"+m.name, streamRows, func(rows int) string {
-			return m.tileName(rows, 4*streamColumns/m.bytes,
-				stream)
-		})
-	}
-	return d.source()
+func (m amd64) streamsAndTransposes(s *source) {
+	family(s, "stream"+m.name, byRows, streamRows, func(r int) string { return m.stream(s, r) })
+	family(s, "transpose"+m.name, byWidth, m.bytes/4, func(w int) string { return m.transposed(s, w) })
 }

@@ -19,9 +19,10 @@ const (
 // early; BX the number of columns left. On the stack are also the row of C that is prefetched next, how many are left,
 // and how far ahead the next tile is prefetched: where C is added, its rows are read, and come in two stages; otherwise
 // 0, which prefetches nothing more.
-func (m amd64) broad(s *source, rows int, k kind) {
+func (m amd64) broad(s *source, rows int, k kind) (name string) {
 	m.masks = false // all columns are there
-	s.beginFrame(m.tileName(rows, broadVectors, k)+"(SB)", 32)
+	name = m.tileName(rows, broadVectors, k)
+	s.begin(name, 32)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -64,6 +65,7 @@ func (m amd64) broad(s *source, rows int, k kind) {
 	s.op("JNZ next")
 	s.op("VZEROUPPER")
 	s.op("RET")
+	return name
 }
 
 // rounds adds the products of all whole rounds of columns, and prefetches a row of C now and then. All rows at once

@@ -19,11 +19,9 @@ func main() {
 // files are the generated files, by name.
 func files() map[string]string {
 	return map[string]string{
-		"avx512_amd64.s":   avx512(),
-		"avx2_amd64.s":     avx2(),
-		"neon_arm64.s":     neon(),
-		"kernels_amd64.go": amd64Declarations(),
-		"kernels_arm64.go": arm64Declarations(),
+		"avx512_amd64.s": avx512(),
+		"avx2_amd64.s":   avx2(),
+		"neon_arm64.s":   neon(),
 	}
 }
 
@@ -36,12 +34,30 @@ func newSource() *source {
 	return s
 }
 
-// begin begins a function with one argument.
-func (s *source) begin(name string) { s.beginFrame(name, 0) }
+// begin begins a kernel: a function of this file with one argument and so many bytes on the stack.
+func (s *source) begin(name string, bytes int) {
+	fmt.Fprintf(s, "\nTEXT ·%s<>(SB), NOSPLIT, $%d-8\n", name, bytes)
+}
 
-// beginFrame begins a function with one argument and so many bytes on the stack.
-func (s *source) beginFrame(name string, bytes int) {
-	fmt.Fprintf(s, "\n// func %s\nTEXT ·%s, NOSPLIT, $%d-8\n", strings.Replace(name, "(SB)", "", 1), name, bytes)
+// The fields of an argument that choose among kernels.
+var (
+	byRows  = [2]string{"t+0(FP)", "tile_rows"}
+	byWidth = [2]string{"p+0(FP)", "packing_width"}
+)
+
+// choose writes a function with one argument that goes on as the kernel whose number a field of that argument has. In
+// its instructions, ARGUMENT, FIELD and TABLE stand for those and the table of the kernels. No name means no kernel.
+func (s *source) choose(name string, field [2]string, kernels []string, instructions ...string) {
+	for i, k := range kernels {
+		if k != "" {
+			fmt.Fprintf(s, "\nDATA %sTable<>+%d(SB)/8, $·%s<>(SB)", name, 8*i, k)
+		}
+	}
+	fmt.Fprintf(s, "\nGLOBL %sTable<>(SB), RODATA, $%d\n\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, 8*len(kernels), name)
+	fill := strings.NewReplacer("ARGUMENT", field[0], "FIELD", field[1], "TABLE", name+"Table<>(SB)")
+	for _, op := range instructions {
+		s.op("%s", fill.Replace(op))
+	}
 }
 
 // op adds an instruction.

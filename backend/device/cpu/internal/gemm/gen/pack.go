@@ -2,17 +2,14 @@ package main
 
 import "fmt"
 
-// packAVX512 writes the kernels that move panels.
-func packAVX512(s *source) {
-	copyAVX512(s)
-	transposeBlocksAVX512(s)
-	setAVX512.widen(s)
-}
-
 // Registers: AX the argument; SI and DI the source and the destination; R8 and R9 a line of each; R13 the distance of
 // what is prefetched; BX the number of lines left.
 func packBegin(s *source, name string) {
-	s.begin(name + "(SB)")
+	fmt.Fprintf(s, "\n// func %[1]s(p *packing)\nTEXT ·%[1]s(SB), NOSPLIT, $0-8\n", name)
+	packArguments(s)
+}
+
+func packArguments(s *source) {
 	s.op("MOVQ p+0(FP), AX")
 	s.op("MOVQ packing_src(AX), SI")
 	s.op("MOVQ packing_dst(AX), DI")

@@ -11,9 +11,10 @@ const (
 //
 // Registers: AX the argument; DX the place in C; CX and R15 that in B, and 7 rows below; R8, R9, R10 1, 3 and 5 rows of
 // B; DI the first of them; R12 the size of all; SI the place in A; R11 an element of A; BX the number of tiles left.
-func (m amd64) stream(s *source, rows int) {
+func (m amd64) stream(s *source, rows int) (name string) {
 	vectors := 4 * streamColumns / m.bytes
-	s.begin(m.tileName(rows, vectors, stream) + "(SB)")
+	name = m.tileName(rows, vectors, stream)
+	s.begin(name, 0)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_a(AX), SI")
 	s.op("MOVQ tile_b(AX), DI")
@@ -55,4 +56,5 @@ func (m amd64) stream(s *source, rows int) {
 	s.op("JNZ group")
 	s.op("VZEROUPPER")
 	s.op("RET")
+	return name
 }

@@ -15,9 +15,10 @@ const (
 // to R12 1, 3, 5 and 7 columns; R13 what is prefetched into L2, and R8 the step to what comes with the next rows; DX
 // rows of the copy, and SI the step to the next; BX the number of rounds left. C, B and the copy of the next tile are
 // on the stack.
-func (m amd64) transB(s *source, rows int) {
+func (m amd64) transB(s *source, rows int) (name string) {
 	m.masks = false // all columns are there
-	s.beginFrame(m.tileName(rows, 1, transB)+"(SB)", 24)
+	name = m.tileName(rows, 1, transB)
+	s.begin(name, 24)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -58,6 +59,7 @@ func (m amd64) transB(s *source, rows int) {
 	s.op("JNZ next")
 	s.op("VZEROUPPER")
 	s.op("RET")
+	return name
 }
 
 // transBRound transposes 16 rows of B and adds their products with columns of A.

@@ -12,8 +12,10 @@ import (
 // Registers: AX the argument; SI the first number of a line, and R15 what is 7 numbers below; R9 to R12 1, 3, 5 and 7
 // numbers; DI a line of the destination; R8 and CX 1 and 3 of them; R13 the distance of what is prefetched, and R14
 // what is; BX the rounds left.
-func (m amd64) transposed(s *source, width int) {
-	packBegin(s, m.transposedName(width))
+func (m amd64) transposed(s *source, width int) (name string) {
+	name = fmt.Sprintf("transpose%s_%d", m.name, width)
+	s.begin(name, 0)
+	packArguments(s)
 	s.op("LEAQ (R8)(R8*2), CX")
 	s.op("LEAQ (R9)(R9*2), R10")
 	s.op("LEAQ (R9)(R9*4), R11")
@@ -51,9 +53,8 @@ func (m amd64) transposed(s *source, width int) {
 	s.op("DECQ BX")
 	s.op("JNZ quad")
 	packEnd(s)
+	return name
 }
-
-func (m amd64) transposedName(width int) string { return fmt.Sprintf("transpose%s_%d", m.name, width) }
 
 // number is where a number of a line is, which begins at a register; R15 is what is 7 numbers on.
 func number(i int, begin string) string {

@@ -10,9 +10,10 @@ var (
 // where others would come back for each panel: memory likes that better.
 //
 // Registers are those of a tile kernel.
-func (m amd64) wide(s *source, rows, vectors int) {
+func (m amd64) wide(s *source, rows, vectors int) (name string) {
 	m.masks = false // all columns are there
-	s.begin(m.tileName(rows, vectors, wide) + "(SB)")
+	name = m.tileName(rows, vectors, wide)
+	s.begin(name, 0)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ tile_c(AX), DX")
 	s.op("MOVQ tile_b(AX), DI")
@@ -47,22 +48,15 @@ func (m amd64) wide(s *source, rows, vectors int) {
 	m.final(s, rows, vectors)
 	s.op("VZEROUPPER")
 	s.op("RET")
+	return name
 }
 
 // wides writes the wide kernels of an instruction set.
 func (m amd64) wides(s *source, vectors []int) {
-	for r, v := range vectors {
-		if v > 0 {
-			m.wide(s, r, v)
+	family(s, "wide"+m.name, byRows, len(vectors)-1, func(rows int) string {
+		if v := vectors[rows]; v > 0 {
+			return m.wide(s, rows, v)
 		}
-	}
-}
-
-// declareWides declares them.
-func (m amd64) declareWides(d *declarations, vectors []int) {
-	for r, v := range vectors {
-		if v > 0 {
-			d.declare(m.tileName(r, v, wide))
-		}
-	}
+		return ""
+	})
 }
