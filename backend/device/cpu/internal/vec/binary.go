@@ -28,25 +28,27 @@ const (
 )
 
 // BinaryFunc returns dst = a op b for blocks of up to 16,384 elements.
-func BinaryFunc(l Level, op BinaryOp) func(dst, a, b []float32) { return binaryTable[op][l] }
+func BinaryFunc(l Level, op BinaryOp) func(dst, a, b []float32) { return kernelsOf[l].binary[op] }
 
 // BinaryScalarFunc returns dst = a op b for blocks and a number b.
 func BinaryScalarFunc(l Level, op BinaryOp) func(dst, a []float32, b float32) {
 	if op == OpDiv && l == AVX512 { // narrower ones gain nothing
 		return func(dst, a []float32, b float32) { divide(l, dst, a, b) }
 	}
-	return binaryScalarTable[op][l]
+	return kernelsOf[l].binaryScalar[op]
 }
 
 // ScalarBinaryFunc returns dst = a op b for blocks and a number a, which is the last parameter.
 func ScalarBinaryFunc(l Level, op BinaryOp) func(dst, b []float32, a float32) {
-	return scalarBinaryTable[op][l]
+	return kernelsOf[l].scalarBinary[op]
 }
 
 // CompareFunc returns dst = a op b for blocks of up to 16,384 elements.
-func CompareFunc(l Level, op CompareOp) func(dst []bool, a, b []float32) { return compareTable[op][l] }
+func CompareFunc(l Level, op CompareOp) func(dst []bool, a, b []float32) {
+	return kernelsOf[l].compare[op]
+}
 
 // CompareScalarFunc returns dst = a op b for blocks and a number b.
 func CompareScalarFunc(l Level, op CompareOp) func(dst []bool, a []float32, b float32) {
-	return compareScalarTable[op][l]
+	return kernelsOf[l].compareScalar[op]
 }

@@ -10,7 +10,7 @@ import (
 
 func TestBinary_SameBits(t *testing.T) {
 	r := newRandom(4)
-	for op := range binaryTable {
+	for op := range kernelsPortable.binary {
 		for _, n := range sizes {
 			off := r.IntN(16)
 			a, b, s := random(r, n+off)[off:], random(r, n+off)[off:], random(r, 1)[0]

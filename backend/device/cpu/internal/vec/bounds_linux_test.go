@@ -55,7 +55,7 @@ func TestBounds(t *testing.T) {
 // touch runs one operation of each shape.
 func touch(l Level, s [4][]float32) {
 	n := len(s[0])
-	for op := range unaryTable {
+	for op := range kernelsPortable.unary {
 		if l != Portable || n < 5 {
 			UnaryFunc(l, UnaryOp(op))(s[0], s[1])
 		}

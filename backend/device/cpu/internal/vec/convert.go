@@ -1,16 +1,16 @@
 package vec
 
 // ToBfloat16 rounds to bfloat16, even on ties. NaN becomes the NaN 0x7fc0.
-func ToBfloat16(l Level, dst []uint16, x []float32) { convert(l, dst, x, toBfloat16) }
+func ToBfloat16(l Level, dst []uint16, x []float32) { convert(dst, x, kernelsOf[l].toBfloat16) }
 
 // FromBfloat16 widens bfloat16, exactly.
-func FromBfloat16(l Level, dst []float32, x []uint16) { convert(l, dst, x, fromBfloat16) }
+func FromBfloat16(l Level, dst []float32, x []uint16) { convert(dst, x, kernelsOf[l].fromBfloat16) }
 
-func convert[D, X any](l Level, dst []D, x []X, f func(l Level, dst []D, x []X)) {
+func convert[D, X any](dst []D, x []X, f func(dst []D, x []X)) {
 	x = x[:len(dst)]
 	for len(dst) > chunk {
-		f(l, dst[:chunk], x[:chunk])
+		f(dst[:chunk], x[:chunk])
 		dst, x = dst[chunk:], x[chunk:]
 	}
-	f(l, dst, x)
+	f(dst, x)
 }

@@ -19,10 +19,10 @@ func divide(l Level, dst, a []float32, b float32) {
 	if b >= 0x1p-60 && b <= 0x1p60 && len(dst) > 0 && &dst[0] != &a[0] && quotients(l, dst, a, b) {
 		return
 	}
-	binaryScalarTable[OpDiv][l](dst, a, b)
+	kernelsOf[l].binaryScalar[OpDiv](dst, a, b)
 }
 
 // quotients writes a/b and reports whether that is right: all of a are 0 or of moderate size.
 func quotients(l Level, dst, a []float32, b float32) bool {
-	return math.Float32bits(quotientLanes(l, nil, dst, a, b, 1/b))>>30 == 0
+	return math.Float32bits(kernelsOf[l].quotientLanes(nil, dst, a, b, 1/b))>>30 == 0
 }

@@ -13,9 +13,15 @@ type Fused struct {
 	Out              []int // values that are stored
 	Sum              int   // value that is summed up as by [Sum]; -1 for none
 	Prefetches       bool  // the kernel prefetches what it will read
+	kernel           int   // its number
+}
 
-	// Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
-	Run func(l Level, c *FusedCall)
+// Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
+func (f *Fused) Run(l Level, c *FusedCall) {
+	if f.Sum >= 0 {
+		c.lanes = lanes{}
+	}
+	kernelsOf[l].fused[f.kernel](c)
 }
 
 // FusedStep is one of the operations.
@@ -32,12 +38,11 @@ type FusedCall struct {
 	In      [4]unsafe.Pointer
 	Scalars [10]float32
 	Sum     float32 // is set
-	Ahead   int     // bytes from what is read to what is prefetched into L2; nothing comes of 0
+	lanes   lanes
+	Ahead   int // bytes from what is read to what is prefetched into L2; nothing comes of 0
 }
 
 // FusedKernels returns all sequences there are, longer ones before those that are a part of them.
 func FusedKernels() []Fused { return fusedTable }
 
-func (c *FusedCall) out(i int) []float32 { return unsafe.Slice((*float32)(c.Out[i]), c.N) }
-
-func (c *FusedCall) in(i int) []float32 { return unsafe.Slice((*float32)(c.In[i]), c.N) }
+func floats(p unsafe.Pointer, n int) []float32 { return unsafe.Slice((*float32)(p), n) }

@@ -17,8 +17,8 @@ func FuzzLevels(f *testing.F) {
 		half := len(x) / 2
 		run := func(l Level) []float32 {
 			y, z := make([]float32, len(x)), make([]float32, half)
-			UnaryFunc(l, UnaryOp(int(op)%len(unaryTable)))(y, x)
-			BinaryFunc(l, BinaryOp(int(op)%len(binaryTable)))(z, x[:half], x[half:])
+			UnaryFunc(l, UnaryOp(int(op)%len(kernelsPortable.unary)))(y, x)
+			BinaryFunc(l, BinaryOp(int(op)%len(kernelsPortable.binary)))(z, x[:half], x[half:])
 			y = append(append(y, z...), Sum(l, x), Max(l, x), Min(l, x))
 			k := fusedTable[int(op)%len(fusedTable)]
 			o := fusedOperands{scalars: make([]float32, k.Scalars)}

@@ -2,801 +2,224 @@
 
 package vec
 
-//go:noescape
-func negAVX512(dst []float32, x []float32)
-
-//go:noescape
-func negAVX2(dst []float32, x []float32)
-
-//go:noescape
-func absAVX512(dst []float32, x []float32)
-
-//go:noescape
-func absAVX2(dst []float32, x []float32)
-
-//go:noescape
-func sqrtAVX512(dst []float32, x []float32)
-
-//go:noescape
-func sqrtAVX2(dst []float32, x []float32)
-
-//go:noescape
-func rsqrtAVX512(dst []float32, x []float32)
-
-//go:noescape
-func rsqrtAVX2(dst []float32, x []float32)
-
-//go:noescape
-func expAVX512(dst []float32, x []float32)
-
-//go:noescape
-func expAVX2(dst []float32, x []float32)
-
-//go:noescape
-func expm1AVX512(dst []float32, x []float32)
-
-//go:noescape
-func expm1AVX2(dst []float32, x []float32)
-
-//go:noescape
-func logAVX512(dst []float32, x []float32)
-
-//go:noescape
-func logAVX2(dst []float32, x []float32)
-
-//go:noescape
-func log1pAVX512(dst []float32, x []float32)
-
-//go:noescape
-func log1pAVX2(dst []float32, x []float32)
-
-//go:noescape
-func sigmoidAVX512(dst []float32, x []float32)
-
-//go:noescape
-func sigmoidAVX2(dst []float32, x []float32)
-
-//go:noescape
-func tanhAVX512(dst []float32, x []float32)
-
-//go:noescape
-func tanhAVX2(dst []float32, x []float32)
-
-//go:noescape
-func sinSmallAVX512(dst []float32, x []float32)
-
-//go:noescape
-func sinSmallAVX2(dst []float32, x []float32)
-
-func sinSmall(l Level, dst []float32, x []float32) {
-	switch l {
-	case AVX512:
-		sinSmallAVX512(dst, x)
-	case AVX2:
-		sinSmallAVX2(dst, x)
-	default:
-		sinSmallPortable(dst, x)
-	}
-}
-
-//go:noescape
-func cosSmallAVX512(dst []float32, x []float32)
-
-//go:noescape
-func cosSmallAVX2(dst []float32, x []float32)
-
-func cosSmall(l Level, dst []float32, x []float32) {
-	switch l {
-	case AVX512:
-		cosSmallAVX512(dst, x)
-	case AVX2:
-		cosSmallAVX2(dst, x)
-	default:
-		cosSmallPortable(dst, x)
-	}
-}
-
-//go:noescape
-func signAVX512(dst []float32, x []float32)
-
-//go:noescape
-func signAVX2(dst []float32, x []float32)
-
-//go:noescape
-func floorAVX512(dst []float32, x []float32)
-
-//go:noescape
-func floorAVX2(dst []float32, x []float32)
-
-//go:noescape
-func ceilAVX512(dst []float32, x []float32)
-
-//go:noescape
-func ceilAVX2(dst []float32, x []float32)
-
-//go:noescape
-func roundAVX512(dst []float32, x []float32)
-
-//go:noescape
-func roundAVX2(dst []float32, x []float32)
-
-//go:noescape
-func addAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func addAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func addScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func addScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarAddAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarAddAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func subAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func subAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func subScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func subScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarSubAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarSubAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func mulAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func mulAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func mulScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func mulScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarMulAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarMulAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func divAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func divAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func divScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func divScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarDivAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarDivAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func maxAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func maxAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func maxScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func maxScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarMaxAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarMaxAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func minAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func minAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
-func minScalarAVX512(dst []float32, a []float32, b float32)
-
-//go:noescape
-func minScalarAVX2(dst []float32, a []float32, b float32)
-
-//go:noescape
-func scalarMinAVX512(dst []float32, b []float32, a float32)
-
-//go:noescape
-func scalarMinAVX2(dst []float32, b []float32, a float32)
-
-//go:noescape
-func equalAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func equalAVX2Body(dst []bool, a []float32, b []float32)
-
-func equalAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	equalAVX2Body(dst[:n], a[:n], b[:n])
-	equalPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func negAVX512(dst, x []float32)
+func absAVX512(dst, x []float32)
+func sqrtAVX512(dst, x []float32)
+func rsqrtAVX512(dst, x []float32)
+func expAVX512(dst, x []float32)
+func expm1AVX512(dst, x []float32)
+func logAVX512(dst, x []float32)
+func log1pAVX512(dst, x []float32)
+func sigmoidAVX512(dst, x []float32)
+func tanhAVX512(dst, x []float32)
+func sinSmallAVX512(dst, x []float32)
+func cosSmallAVX512(dst, x []float32)
+func signAVX512(dst, x []float32)
+func floorAVX512(dst, x []float32)
+func ceilAVX512(dst, x []float32)
+func roundAVX512(dst, x []float32)
+func addAVX512(dst, a, b []float32)
+func addScalarAVX512(dst, a []float32, b float32)
+func scalarAddAVX512(dst, b []float32, a float32)
+func subAVX512(dst, a, b []float32)
+func subScalarAVX512(dst, a []float32, b float32)
+func scalarSubAVX512(dst, b []float32, a float32)
+func mulAVX512(dst, a, b []float32)
+func mulScalarAVX512(dst, a []float32, b float32)
+func scalarMulAVX512(dst, b []float32, a float32)
+func divAVX512(dst, a, b []float32)
+func divScalarAVX512(dst, a []float32, b float32)
+func scalarDivAVX512(dst, b []float32, a float32)
+func maxAVX512(dst, a, b []float32)
+func maxScalarAVX512(dst, a []float32, b float32)
+func scalarMaxAVX512(dst, b []float32, a float32)
+func minAVX512(dst, a, b []float32)
+func minScalarAVX512(dst, a []float32, b float32)
+func scalarMinAVX512(dst, b []float32, a float32)
+func equalAVX512(dst []bool, a, b []float32)
 func equalScalarAVX512(dst []bool, a []float32, b float32)
-
-//go:noescape
-func equalScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func equalScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	equalScalarAVX2Body(dst[:n], a[:n], b)
-	equalScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func lessAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func lessAVX2Body(dst []bool, a []float32, b []float32)
-
-func lessAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	lessAVX2Body(dst[:n], a[:n], b[:n])
-	lessPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func lessAVX512(dst []bool, a, b []float32)
 func lessScalarAVX512(dst []bool, a []float32, b float32)
-
-//go:noescape
-func lessScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func lessScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	lessScalarAVX2Body(dst[:n], a[:n], b)
-	lessScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func lessEqualAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func lessEqualAVX2Body(dst []bool, a []float32, b []float32)
-
-func lessEqualAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	lessEqualAVX2Body(dst[:n], a[:n], b[:n])
-	lessEqualPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func lessEqualAVX512(dst []bool, a, b []float32)
 func lessEqualScalarAVX512(dst []bool, a []float32, b float32)
-
-//go:noescape
-func lessEqualScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func lessEqualScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	lessEqualScalarAVX2Body(dst[:n], a[:n], b)
-	lessEqualScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func notEqualAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func notEqualAVX2Body(dst []bool, a []float32, b []float32)
-
-func notEqualAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	notEqualAVX2Body(dst[:n], a[:n], b[:n])
-	notEqualPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func notEqualAVX512(dst []bool, a, b []float32)
 func notEqualScalarAVX512(dst []bool, a []float32, b float32)
-
-//go:noescape
-func notEqualScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func notEqualScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	notEqualScalarAVX2Body(dst[:n], a[:n], b)
-	notEqualScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func greaterAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func greaterAVX2Body(dst []bool, a []float32, b []float32)
-
-func greaterAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	greaterAVX2Body(dst[:n], a[:n], b[:n])
-	greaterPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func greaterAVX512(dst []bool, a, b []float32)
 func greaterScalarAVX512(dst []bool, a []float32, b float32)
-
-//go:noescape
-func greaterScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func greaterScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	greaterScalarAVX2Body(dst[:n], a[:n], b)
-	greaterScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func greaterEqualAVX512(dst []bool, a []float32, b []float32)
-
-//go:noescape
-func greaterEqualAVX2Body(dst []bool, a []float32, b []float32)
-
-func greaterEqualAVX2(dst []bool, a []float32, b []float32) {
-	n := len(dst) &^ 7
-	greaterEqualAVX2Body(dst[:n], a[:n], b[:n])
-	greaterEqualPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
+func greaterEqualAVX512(dst []bool, a, b []float32)
 func greaterEqualScalarAVX512(dst []bool, a []float32, b float32)
+func whereAVX512(dst []float32, cond []bool, a, b []float32)
+func fillAVX512(dst []float32, s float32)
+func sumLanesAVX512(lanes *[64]float32, x []float32) float32
+func maxLanesAVX512(lanes *[64]float32, x []float32) float32
+func minLanesAVX512(lanes *[64]float32, x []float32) float32
+func maxAbsLanesAVX512(lanes *[64]float32, x []float32) float32
+func quotientLanesAVX512(lanes *[64]float32, dst, a []float32, b, r float32) float32
+func fusedAdamWAVX512(call *FusedCall)
+func fusedSquareMeanAVX512(call *FusedCall)
+func fusedMeanAVX512(call *FusedCall)
+func fusedSwiGLUSlopeAVX512(call *FusedCall)
+func fusedSwiGLUAVX512(call *FusedCall)
+func fusedExpSumAVX512(call *FusedCall)
+func fusedDotAVX512(call *FusedCall)
+func fusedWeightedQuotientAVX512(call *FusedCall)
+func fusedProductSumAVX512(call *FusedCall)
+func toBfloat16AVX512(dst []uint16, x []float32)
+func fromBfloat16AVX512(dst []float32, x []uint16)
+func sumRowsAVX512(dst, x []float32, n int)
+func maxRowsAVX512(dst, x []float32, n int)
+func minRowsAVX512(dst, x []float32, n int)
+func transposeStripAVX512(dst, src []float32, dstStride, srcStride, columns int)
 
-//go:noescape
-func greaterEqualScalarAVX2Body(dst []bool, a []float32, b float32)
-
-func greaterEqualScalarAVX2(dst []bool, a []float32, b float32) {
-	n := len(dst) &^ 7
-	greaterEqualScalarAVX2Body(dst[:n], a[:n], b)
-	greaterEqualScalarPortable(dst[n:], a[n:], b)
+var kernelsAVX512 = kernels{
+	unary: []func(dst, x []float32){
+		OpNeg: negAVX512, OpAbs: absAVX512, OpSqrt: sqrtAVX512, OpRsqrt: rsqrtAVX512, OpExp: expAVX512, OpExpm1: expm1AVX512,
+		OpLog: logAVX512, OpLog1p: log1pAVX512, OpSigmoid: sigmoidAVX512, OpTanh: tanhAVX512, OpSin: sinSmallAVX512,
+		OpCos: cosSmallAVX512, OpSign: signAVX512, OpFloor: floorAVX512, OpCeil: ceilAVX512, OpRound: roundAVX512,
+	},
+	binary: []func(dst, a, b []float32){
+		OpAdd: addAVX512, OpSub: subAVX512, OpMul: mulAVX512, OpDiv: divAVX512, OpMax: maxAVX512, OpMin: minAVX512,
+	},
+	binaryScalar: []func(dst, a []float32, b float32){
+		OpAdd: addScalarAVX512, OpSub: subScalarAVX512, OpMul: mulScalarAVX512, OpDiv: divScalarAVX512,
+		OpMax: maxScalarAVX512, OpMin: minScalarAVX512,
+	},
+	scalarBinary: []func(dst, b []float32, a float32){
+		OpAdd: scalarAddAVX512, OpSub: scalarSubAVX512, OpMul: scalarMulAVX512, OpDiv: scalarDivAVX512,
+		OpMax: scalarMaxAVX512, OpMin: scalarMinAVX512,
+	},
+	compare: []func(dst []bool, a, b []float32){
+		OpEqual: equalAVX512, OpLess: lessAVX512, OpLessEqual: lessEqualAVX512, OpNotEqual: notEqualAVX512,
+		OpGreater: greaterAVX512, OpGreaterEqual: greaterEqualAVX512,
+	},
+	compareScalar: []func(dst []bool, a []float32, b float32){
+		OpEqual: equalScalarAVX512, OpLess: lessScalarAVX512, OpLessEqual: lessEqualScalarAVX512,
+		OpNotEqual: notEqualScalarAVX512, OpGreater: greaterScalarAVX512, OpGreaterEqual: greaterEqualScalarAVX512,
+	},
+	fused: []func(call *FusedCall){
+		fusedAdamWAVX512, fusedSquareMeanAVX512, fusedMeanAVX512, fusedSwiGLUSlopeAVX512, fusedSwiGLUAVX512,
+		fusedExpSumAVX512, fusedDotAVX512, fusedWeightedQuotientAVX512, fusedProductSumAVX512,
+	},
+	where: whereAVX512, fill: fillAVX512, sumLanes: sumLanesAVX512, maxLanes: maxLanesAVX512, minLanes: minLanesAVX512,
+	maxAbsLanes: maxAbsLanesAVX512, quotientLanes: quotientLanesAVX512, toBfloat16: toBfloat16AVX512,
+	fromBfloat16: fromBfloat16AVX512, sumRows: sumRowsAVX512, maxRows: maxRowsAVX512, minRows: minRowsAVX512,
+	stripRows: 16, transposeStrip: transposeStripAVX512,
 }
 
-//go:noescape
-func whereAVX512(dst []float32, cond []bool, a []float32, b []float32)
+func negAVX2(dst, x []float32)
+func absAVX2(dst, x []float32)
+func sqrtAVX2(dst, x []float32)
+func rsqrtAVX2(dst, x []float32)
+func expAVX2(dst, x []float32)
+func expm1AVX2(dst, x []float32)
+func logAVX2(dst, x []float32)
+func log1pAVX2(dst, x []float32)
+func sigmoidAVX2(dst, x []float32)
+func tanhAVX2(dst, x []float32)
+func sinSmallAVX2(dst, x []float32)
+func cosSmallAVX2(dst, x []float32)
+func signAVX2(dst, x []float32)
+func floorAVX2(dst, x []float32)
+func ceilAVX2(dst, x []float32)
+func roundAVX2(dst, x []float32)
+func addAVX2(dst, a, b []float32)
+func addScalarAVX2(dst, a []float32, b float32)
+func scalarAddAVX2(dst, b []float32, a float32)
+func subAVX2(dst, a, b []float32)
+func subScalarAVX2(dst, a []float32, b float32)
+func scalarSubAVX2(dst, b []float32, a float32)
+func mulAVX2(dst, a, b []float32)
+func mulScalarAVX2(dst, a []float32, b float32)
+func scalarMulAVX2(dst, b []float32, a float32)
+func divAVX2(dst, a, b []float32)
+func divScalarAVX2(dst, a []float32, b float32)
+func scalarDivAVX2(dst, b []float32, a float32)
+func maxAVX2(dst, a, b []float32)
+func maxScalarAVX2(dst, a []float32, b float32)
+func scalarMaxAVX2(dst, b []float32, a float32)
+func minAVX2(dst, a, b []float32)
+func minScalarAVX2(dst, a []float32, b float32)
+func scalarMinAVX2(dst, b []float32, a float32)
+func equalAVX2(dst []bool, a, b []float32)
+func equalScalarAVX2(dst []bool, a []float32, b float32)
+func lessAVX2(dst []bool, a, b []float32)
+func lessScalarAVX2(dst []bool, a []float32, b float32)
+func lessEqualAVX2(dst []bool, a, b []float32)
+func lessEqualScalarAVX2(dst []bool, a []float32, b float32)
+func notEqualAVX2(dst []bool, a, b []float32)
+func notEqualScalarAVX2(dst []bool, a []float32, b float32)
+func greaterAVX2(dst []bool, a, b []float32)
+func greaterScalarAVX2(dst []bool, a []float32, b float32)
+func greaterEqualAVX2(dst []bool, a, b []float32)
+func greaterEqualScalarAVX2(dst []bool, a []float32, b float32)
+func whereAVX2Body(dst []float32, cond []bool, a, b []float32)
+func fillAVX2(dst []float32, s float32)
+func sumLanesAVX2(lanes *[64]float32, x []float32) float32
+func maxLanesAVX2(lanes *[64]float32, x []float32) float32
+func minLanesAVX2(lanes *[64]float32, x []float32) float32
+func maxAbsLanesAVX2(lanes *[64]float32, x []float32) float32
+func quotientLanesAVX2(lanes *[64]float32, dst, a []float32, b, r float32) float32
+func fusedAdamWAVX2(call *FusedCall)
+func fusedSquareMeanAVX2(call *FusedCall)
+func fusedMeanAVX2(call *FusedCall)
+func fusedSwiGLUSlopeAVX2(call *FusedCall)
+func fusedSwiGLUAVX2(call *FusedCall)
+func fusedExpSumAVX2(call *FusedCall)
+func fusedDotAVX2(call *FusedCall)
+func fusedWeightedQuotientAVX2(call *FusedCall)
+func fusedProductSumAVX2(call *FusedCall)
+func toBfloat16AVX2(dst []uint16, x []float32)
+func fromBfloat16AVX2(dst []float32, x []uint16)
+func sumRowsAVX2(dst, x []float32, n int)
+func maxRowsAVX2(dst, x []float32, n int)
+func minRowsAVX2(dst, x []float32, n int)
+func transposeStripAVX2(dst, src []float32, dstStride, srcStride, columns int)
 
-//go:noescape
-func whereAVX2Body(dst []float32, cond []bool, a []float32, b []float32)
-
-func whereAVX2(dst []float32, cond []bool, a []float32, b []float32) {
+func whereAVX2(dst []float32, cond []bool, a, b []float32) {
 	n := len(dst) &^ 7
 	whereAVX2Body(dst[:n], cond[:n], a[:n], b[:n])
 	wherePortable(dst[n:], cond[n:], a[n:], b[n:])
 }
 
-func where(l Level, dst []float32, cond []bool, a []float32, b []float32) {
-	switch l {
-	case AVX512:
-		whereAVX512(dst, cond, a, b)
-	case AVX2:
-		whereAVX2(dst, cond, a, b)
-	default:
-		wherePortable(dst, cond, a, b)
-	}
+var kernelsAVX2 = kernels{
+	unary: []func(dst, x []float32){
+		OpNeg: negAVX2, OpAbs: absAVX2, OpSqrt: sqrtAVX2, OpRsqrt: rsqrtAVX2, OpExp: expAVX2, OpExpm1: expm1AVX2,
+		OpLog: logAVX2, OpLog1p: log1pAVX2, OpSigmoid: sigmoidAVX2, OpTanh: tanhAVX2, OpSin: sinSmallAVX2,
+		OpCos: cosSmallAVX2, OpSign: signAVX2, OpFloor: floorAVX2, OpCeil: ceilAVX2, OpRound: roundAVX2,
+	},
+	binary: []func(dst, a, b []float32){
+		OpAdd: addAVX2, OpSub: subAVX2, OpMul: mulAVX2, OpDiv: divAVX2, OpMax: maxAVX2, OpMin: minAVX2,
+	},
+	binaryScalar: []func(dst, a []float32, b float32){
+		OpAdd: addScalarAVX2, OpSub: subScalarAVX2, OpMul: mulScalarAVX2, OpDiv: divScalarAVX2, OpMax: maxScalarAVX2,
+		OpMin: minScalarAVX2,
+	},
+	scalarBinary: []func(dst, b []float32, a float32){
+		OpAdd: scalarAddAVX2, OpSub: scalarSubAVX2, OpMul: scalarMulAVX2, OpDiv: scalarDivAVX2, OpMax: scalarMaxAVX2,
+		OpMin: scalarMinAVX2,
+	},
+	compare: []func(dst []bool, a, b []float32){
+		OpEqual: wholeBinary(8, equalAVX2, equalPortable), OpLess: wholeBinary(8, lessAVX2, lessPortable),
+		OpLessEqual: wholeBinary(8, lessEqualAVX2, lessEqualPortable),
+		OpNotEqual:  wholeBinary(8, notEqualAVX2, notEqualPortable), OpGreater: wholeBinary(8, greaterAVX2, greaterPortable),
+		OpGreaterEqual: wholeBinary(8, greaterEqualAVX2, greaterEqualPortable),
+	},
+	compareScalar: []func(dst []bool, a []float32, b float32){
+		OpEqual:        wholeScalar(8, equalScalarAVX2, equalScalarPortable),
+		OpLess:         wholeScalar(8, lessScalarAVX2, lessScalarPortable),
+		OpLessEqual:    wholeScalar(8, lessEqualScalarAVX2, lessEqualScalarPortable),
+		OpNotEqual:     wholeScalar(8, notEqualScalarAVX2, notEqualScalarPortable),
+		OpGreater:      wholeScalar(8, greaterScalarAVX2, greaterScalarPortable),
+		OpGreaterEqual: wholeScalar(8, greaterEqualScalarAVX2, greaterEqualScalarPortable),
+	},
+	fused: []func(call *FusedCall){
+		fusedAdamWAVX2, fusedSquareMeanAVX2, fusedMeanAVX2, fusedSwiGLUSlopeAVX2, fusedSwiGLUAVX2, fusedExpSumAVX2,
+		fusedDotAVX2, fusedWeightedQuotientAVX2, fusedProductSumAVX2,
+	},
+	where: whereAVX2, fill: fillAVX2, sumLanes: sumLanesAVX2, maxLanes: maxLanesAVX2, minLanes: minLanesAVX2,
+	maxAbsLanes: maxAbsLanesAVX2, quotientLanes: quotientLanesAVX2,
+	toBfloat16:   wholeUnary(8, toBfloat16AVX2, toBfloat16Portable),
+	fromBfloat16: wholeUnary(8, fromBfloat16AVX2, fromBfloat16Portable), sumRows: sumRowsAVX2, maxRows: maxRowsAVX2,
+	minRows:   minRowsAVX2,
+	stripRows: 8, transposeStrip: transposeStripAVX2,
 }
-
-//go:noescape
-func waveAVX512(dst []float32, r []float32, quarter []int32)
-
-//go:noescape
-func waveAVX2(dst []float32, r []float32, quarter []int32)
-
-func wave(l Level, dst []float32, r []float32, quarter []int32) {
-	switch l {
-	case AVX512:
-		waveAVX512(dst, r, quarter)
-	case AVX2:
-		waveAVX2(dst, r, quarter)
-	default:
-		wavePortable(dst, r, quarter)
-	}
-}
-
-//go:noescape
-func fillAVX512(dst []float32, s float32)
-
-//go:noescape
-func fillAVX2(dst []float32, s float32)
-
-func fill(l Level, dst []float32, s float32) {
-	switch l {
-	case AVX512:
-		fillAVX512(dst, s)
-	case AVX2:
-		fillAVX2(dst, s)
-	default:
-		fillPortable(dst, s)
-	}
-}
-
-//go:noescape
-func sumLanesAVX512(lanes *[64]float32, x []float32) float32
-
-//go:noescape
-func sumLanesAVX2(lanes *[64]float32, x []float32) float32
-
-func sumLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case AVX512:
-		return sumLanesAVX512(lanes, x)
-	case AVX2:
-		return sumLanesAVX2(lanes, x)
-	default:
-		return sumLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func maxLanesAVX512(lanes *[64]float32, x []float32) float32
-
-//go:noescape
-func maxLanesAVX2(lanes *[64]float32, x []float32) float32
-
-func maxLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case AVX512:
-		return maxLanesAVX512(lanes, x)
-	case AVX2:
-		return maxLanesAVX2(lanes, x)
-	default:
-		return maxLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func minLanesAVX512(lanes *[64]float32, x []float32) float32
-
-//go:noescape
-func minLanesAVX2(lanes *[64]float32, x []float32) float32
-
-func minLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case AVX512:
-		return minLanesAVX512(lanes, x)
-	case AVX2:
-		return minLanesAVX2(lanes, x)
-	default:
-		return minLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func maxAbsLanesAVX512(lanes *[64]float32, x []float32) float32
-
-//go:noescape
-func maxAbsLanesAVX2(lanes *[64]float32, x []float32) float32
-
-func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case AVX512:
-		return maxAbsLanesAVX512(lanes, x)
-	case AVX2:
-		return maxAbsLanesAVX2(lanes, x)
-	default:
-		return maxAbsLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func quotientLanesAVX512(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
-
-//go:noescape
-func quotientLanesAVX2(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32
-
-func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
-	switch l {
-	case AVX512:
-		return quotientLanesAVX512(lanes, dst, a, b, r)
-	case AVX2:
-		return quotientLanesAVX2(lanes, dst, a, b, r)
-	default:
-		return quotientLanesPortable(lanes, dst, a, b, r)
-	}
-}
-
-//go:noescape
-func fusedAdamWAVX512(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
-
-//go:noescape
-func fusedAdamWAVX2(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
-
-func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	switch l {
-	case AVX512:
-		fusedAdamWAVX512(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	case AVX2:
-		fusedAdamWAVX2(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	default:
-		fusedAdamWPortable(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	}
-}
-
-//go:noescape
-func fusedSquareMeanAVX512(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
-
-//go:noescape
-func fusedSquareMeanAVX2(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
-
-func fusedSquareMean(l Level, y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
-	switch l {
-	case AVX512:
-		fusedSquareMeanAVX512(y, v, g, ahead, b, r)
-	case AVX2:
-		fusedSquareMeanAVX2(y, v, g, ahead, b, r)
-	default:
-		fusedSquareMeanPortable(y, v, g, ahead, b, r)
-	}
-}
-
-//go:noescape
-func fusedMeanAVX512(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
-
-//go:noescape
-func fusedMeanAVX2(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
-
-func fusedMean(l Level, y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
-	switch l {
-	case AVX512:
-		fusedMeanAVX512(y, m, g, ahead, b, r)
-	case AVX2:
-		fusedMeanAVX2(y, m, g, ahead, b, r)
-	default:
-		fusedMeanPortable(y, m, g, ahead, b, r)
-	}
-}
-
-//go:noescape
-func fusedSwiGLUSlopeAVX512(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
-
-//go:noescape
-func fusedSwiGLUSlopeAVX2(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
-
-func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
-	switch l {
-	case AVX512:
-		fusedSwiGLUSlopeAVX512(u, y, d, a, b, ahead, one)
-	case AVX2:
-		fusedSwiGLUSlopeAVX2(u, y, d, a, b, ahead, one)
-	default:
-		fusedSwiGLUSlopePortable(u, y, d, a, b, ahead, one)
-	}
-}
-
-//go:noescape
-func fusedSwiGLUAVX512(y []float32, a []float32, b []float32, ahead int)
-
-//go:noescape
-func fusedSwiGLUAVX2(y []float32, a []float32, b []float32, ahead int)
-
-func fusedSwiGLU(l Level, y []float32, a []float32, b []float32, ahead int) {
-	switch l {
-	case AVX512:
-		fusedSwiGLUAVX512(y, a, b, ahead)
-	case AVX2:
-		fusedSwiGLUAVX2(y, a, b, ahead)
-	default:
-		fusedSwiGLUPortable(y, a, b, ahead)
-	}
-}
-
-//go:noescape
-func fusedExpSumAVX512(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32
-
-//go:noescape
-func fusedExpSumAVX2(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32
-
-func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
-	switch l {
-	case AVX512:
-		return fusedExpSumAVX512(lanes, e, x, ahead, top)
-	case AVX2:
-		return fusedExpSumAVX2(lanes, e, x, ahead, top)
-	default:
-		return fusedExpSumPortable(lanes, e, x, ahead, top)
-	}
-}
-
-//go:noescape
-func fusedDotAVX512(lanes *[64]float32, a []float32, b []float32) float32
-
-//go:noescape
-func fusedDotAVX2(lanes *[64]float32, a []float32, b []float32) float32
-
-func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
-	switch l {
-	case AVX512:
-		return fusedDotAVX512(lanes, a, b)
-	case AVX2:
-		return fusedDotAVX2(lanes, a, b)
-	default:
-		return fusedDotPortable(lanes, a, b)
-	}
-}
-
-//go:noescape
-func fusedWeightedQuotientAVX512(y []float32, a []float32, w []float32, ahead int, r float32)
-
-//go:noescape
-func fusedWeightedQuotientAVX2(y []float32, a []float32, w []float32, ahead int, r float32)
-
-func fusedWeightedQuotient(l Level, y []float32, a []float32, w []float32, ahead int, r float32) {
-	switch l {
-	case AVX512:
-		fusedWeightedQuotientAVX512(y, a, w, ahead, r)
-	case AVX2:
-		fusedWeightedQuotientAVX2(y, a, w, ahead, r)
-	default:
-		fusedWeightedQuotientPortable(y, a, w, ahead, r)
-	}
-}
-
-//go:noescape
-func fusedProductSumAVX512(y []float32, a []float32, b []float32, c []float32, ahead int)
-
-//go:noescape
-func fusedProductSumAVX2(y []float32, a []float32, b []float32, c []float32, ahead int)
-
-func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
-	switch l {
-	case AVX512:
-		fusedProductSumAVX512(y, a, b, c, ahead)
-	case AVX2:
-		fusedProductSumAVX2(y, a, b, c, ahead)
-	default:
-		fusedProductSumPortable(y, a, b, c, ahead)
-	}
-}
-
-//go:noescape
-func toBfloat16AVX512(dst []uint16, x []float32)
-
-//go:noescape
-func toBfloat16AVX2Body(dst []uint16, x []float32)
-
-func toBfloat16AVX2(dst []uint16, x []float32) {
-	n := len(dst) &^ 7
-	toBfloat16AVX2Body(dst[:n], x[:n])
-	toBfloat16Portable(dst[n:], x[n:])
-}
-
-func toBfloat16(l Level, dst []uint16, x []float32) {
-	switch l {
-	case AVX512:
-		toBfloat16AVX512(dst, x)
-	case AVX2:
-		toBfloat16AVX2(dst, x)
-	default:
-		toBfloat16Portable(dst, x)
-	}
-}
-
-//go:noescape
-func fromBfloat16AVX512(dst []float32, x []uint16)
-
-//go:noescape
-func fromBfloat16AVX2Body(dst []float32, x []uint16)
-
-func fromBfloat16AVX2(dst []float32, x []uint16) {
-	n := len(dst) &^ 7
-	fromBfloat16AVX2Body(dst[:n], x[:n])
-	fromBfloat16Portable(dst[n:], x[n:])
-}
-
-func fromBfloat16(l Level, dst []float32, x []uint16) {
-	switch l {
-	case AVX512:
-		fromBfloat16AVX512(dst, x)
-	case AVX2:
-		fromBfloat16AVX2(dst, x)
-	default:
-		fromBfloat16Portable(dst, x)
-	}
-}
-
-//go:noescape
-func sumRowsAVX512(dst []float32, x []float32, n int)
-
-//go:noescape
-func sumRowsAVX2(dst []float32, x []float32, n int)
-
-//go:noescape
-func maxRowsAVX512(dst []float32, x []float32, n int)
-
-//go:noescape
-func maxRowsAVX2(dst []float32, x []float32, n int)
-
-//go:noescape
-func minRowsAVX512(dst []float32, x []float32, n int)
-
-//go:noescape
-func minRowsAVX2(dst []float32, x []float32, n int)
-
-var unaryTable = [...][numLevels]func(dst []float32, x []float32){
-	OpNeg:     {Portable: negPortable, AVX512: negAVX512, AVX2: negAVX2},
-	OpAbs:     {Portable: absPortable, AVX512: absAVX512, AVX2: absAVX2},
-	OpSqrt:    {Portable: sqrtPortable, AVX512: sqrtAVX512, AVX2: sqrtAVX2},
-	OpRsqrt:   {Portable: rsqrtPortable, AVX512: rsqrtAVX512, AVX2: rsqrtAVX2},
-	OpExp:     {Portable: expPortable, AVX512: expAVX512, AVX2: expAVX2},
-	OpExpm1:   {Portable: expm1Portable, AVX512: expm1AVX512, AVX2: expm1AVX2},
-	OpLog:     {Portable: logPortable, AVX512: logAVX512, AVX2: logAVX2},
-	OpLog1p:   {Portable: log1pPortable, AVX512: log1pAVX512, AVX2: log1pAVX2},
-	OpSigmoid: {Portable: sigmoidPortable, AVX512: sigmoidAVX512, AVX2: sigmoidAVX2},
-	OpTanh:    {Portable: tanhPortable, AVX512: tanhAVX512, AVX2: tanhAVX2},
-	OpSin:     {Portable: sinAt(Portable), AVX512: sinAt(AVX512), AVX2: sinAt(AVX2)},
-	OpCos:     {Portable: cosAt(Portable), AVX512: cosAt(AVX512), AVX2: cosAt(AVX2)},
-	OpSign:    {Portable: signPortable, AVX512: signAVX512, AVX2: signAVX2},
-	OpFloor:   {Portable: floorPortable, AVX512: floorAVX512, AVX2: floorAVX2},
-	OpCeil:    {Portable: ceilPortable, AVX512: ceilAVX512, AVX2: ceilAVX2},
-	OpRound:   {Portable: roundPortable, AVX512: roundAVX512, AVX2: roundAVX2},
-}
-
-var binaryTable = [...][numLevels]func(dst []float32, a []float32, b []float32){
-	OpAdd: {Portable: addPortable, AVX512: addAVX512, AVX2: addAVX2},
-	OpSub: {Portable: subPortable, AVX512: subAVX512, AVX2: subAVX2},
-	OpMul: {Portable: mulPortable, AVX512: mulAVX512, AVX2: mulAVX2},
-	OpDiv: {Portable: divPortable, AVX512: divAVX512, AVX2: divAVX2},
-	OpMax: {Portable: maxPortable, AVX512: maxAVX512, AVX2: maxAVX2},
-	OpMin: {Portable: minPortable, AVX512: minAVX512, AVX2: minAVX2},
-}
-
-var binaryScalarTable = [...][numLevels]func(dst []float32, a []float32, b float32){
-	OpAdd: {Portable: addScalarPortable, AVX512: addScalarAVX512, AVX2: addScalarAVX2},
-	OpSub: {Portable: subScalarPortable, AVX512: subScalarAVX512, AVX2: subScalarAVX2},
-	OpMul: {Portable: mulScalarPortable, AVX512: mulScalarAVX512, AVX2: mulScalarAVX2},
-	OpDiv: {Portable: divScalarPortable, AVX512: divScalarAVX512, AVX2: divScalarAVX2},
-	OpMax: {Portable: maxScalarPortable, AVX512: maxScalarAVX512, AVX2: maxScalarAVX2},
-	OpMin: {Portable: minScalarPortable, AVX512: minScalarAVX512, AVX2: minScalarAVX2},
-}
-
-var scalarBinaryTable = [...][numLevels]func(dst []float32, b []float32, a float32){
-	OpAdd: {Portable: scalarAddPortable, AVX512: scalarAddAVX512, AVX2: scalarAddAVX2},
-	OpSub: {Portable: scalarSubPortable, AVX512: scalarSubAVX512, AVX2: scalarSubAVX2},
-	OpMul: {Portable: scalarMulPortable, AVX512: scalarMulAVX512, AVX2: scalarMulAVX2},
-	OpDiv: {Portable: scalarDivPortable, AVX512: scalarDivAVX512, AVX2: scalarDivAVX2},
-	OpMax: {Portable: scalarMaxPortable, AVX512: scalarMaxAVX512, AVX2: scalarMaxAVX2},
-	OpMin: {Portable: scalarMinPortable, AVX512: scalarMinAVX512, AVX2: scalarMinAVX2},
-}
-
-var compareTable = [...][numLevels]func(dst []bool, a []float32, b []float32){
-	OpEqual:        {Portable: equalPortable, AVX512: equalAVX512, AVX2: equalAVX2},
-	OpLess:         {Portable: lessPortable, AVX512: lessAVX512, AVX2: lessAVX2},
-	OpLessEqual:    {Portable: lessEqualPortable, AVX512: lessEqualAVX512, AVX2: lessEqualAVX2},
-	OpNotEqual:     {Portable: notEqualPortable, AVX512: notEqualAVX512, AVX2: notEqualAVX2},
-	OpGreater:      {Portable: greaterPortable, AVX512: greaterAVX512, AVX2: greaterAVX2},
-	OpGreaterEqual: {Portable: greaterEqualPortable, AVX512: greaterEqualAVX512, AVX2: greaterEqualAVX2},
-}
-
-var compareScalarTable = [...][numLevels]func(dst []bool, a []float32, b float32){
-	OpEqual:        {Portable: equalScalarPortable, AVX512: equalScalarAVX512, AVX2: equalScalarAVX2},
-	OpLess:         {Portable: lessScalarPortable, AVX512: lessScalarAVX512, AVX2: lessScalarAVX2},
-	OpLessEqual:    {Portable: lessEqualScalarPortable, AVX512: lessEqualScalarAVX512, AVX2: lessEqualScalarAVX2},
-	OpNotEqual:     {Portable: notEqualScalarPortable, AVX512: notEqualScalarAVX512, AVX2: notEqualScalarAVX2},
-	OpGreater:      {Portable: greaterScalarPortable, AVX512: greaterScalarAVX512, AVX2: greaterScalarAVX2},
-	OpGreaterEqual: {Portable: greaterEqualScalarPortable, AVX512: greaterEqualScalarAVX512, AVX2: greaterEqualScalarAVX2},
-}
-
-var sumRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: sumRowsAVX512, AVX2: sumRowsAVX2}
-
-var maxRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: maxRowsAVX512, AVX2: maxRowsAVX2}
-
-var minRowsTable = [numLevels]func(dst []float32, x []float32, n int){AVX512: minRowsAVX512, AVX2: minRowsAVX2}

@@ -2,354 +2,69 @@
 
 package vec
 
-//go:noescape
-func negNEONBody(dst []float32, x []float32)
-
-func negNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	negNEONBody(dst[:n], x[:n])
-	negPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func absNEONBody(dst []float32, x []float32)
-
-func absNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	absNEONBody(dst[:n], x[:n])
-	absPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func sqrtNEONBody(dst []float32, x []float32)
-
-func sqrtNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	sqrtNEONBody(dst[:n], x[:n])
-	sqrtPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func rsqrtNEONBody(dst []float32, x []float32)
-
-func rsqrtNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	rsqrtNEONBody(dst[:n], x[:n])
-	rsqrtPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func expNEONBody(dst []float32, x []float32)
-
-func expNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	expNEONBody(dst[:n], x[:n])
-	expPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func expm1NEONBody(dst []float32, x []float32)
-
-func expm1NEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	expm1NEONBody(dst[:n], x[:n])
-	expm1Portable(dst[n:], x[n:])
-}
-
-//go:noescape
-func logNEONBody(dst []float32, x []float32)
-
-func logNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	logNEONBody(dst[:n], x[:n])
-	logPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func log1pNEONBody(dst []float32, x []float32)
-
-func log1pNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	log1pNEONBody(dst[:n], x[:n])
-	log1pPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func sigmoidNEONBody(dst []float32, x []float32)
-
-func sigmoidNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	sigmoidNEONBody(dst[:n], x[:n])
-	sigmoidPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func tanhNEONBody(dst []float32, x []float32)
-
-func tanhNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	tanhNEONBody(dst[:n], x[:n])
-	tanhPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func sinSmallNEONBody(dst []float32, x []float32)
-
-func sinSmallNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	sinSmallNEONBody(dst[:n], x[:n])
-	sinSmallPortable(dst[n:], x[n:])
-}
-
-func sinSmall(l Level, dst []float32, x []float32) {
-	switch l {
-	case NEON:
-		sinSmallNEON(dst, x)
-	default:
-		sinSmallPortable(dst, x)
-	}
-}
-
-//go:noescape
-func cosSmallNEONBody(dst []float32, x []float32)
-
-func cosSmallNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	cosSmallNEONBody(dst[:n], x[:n])
-	cosSmallPortable(dst[n:], x[n:])
-}
-
-func cosSmall(l Level, dst []float32, x []float32) {
-	switch l {
-	case NEON:
-		cosSmallNEON(dst, x)
-	default:
-		cosSmallPortable(dst, x)
-	}
-}
-
-//go:noescape
-func signNEONBody(dst []float32, x []float32)
-
-func signNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	signNEONBody(dst[:n], x[:n])
-	signPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func floorNEONBody(dst []float32, x []float32)
-
-func floorNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	floorNEONBody(dst[:n], x[:n])
-	floorPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func ceilNEONBody(dst []float32, x []float32)
-
-func ceilNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	ceilNEONBody(dst[:n], x[:n])
-	ceilPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func roundNEONBody(dst []float32, x []float32)
-
-func roundNEON(dst []float32, x []float32) {
-	n := len(dst) &^ 3
-	roundNEONBody(dst[:n], x[:n])
-	roundPortable(dst[n:], x[n:])
-}
-
-//go:noescape
-func addNEONBody(dst []float32, a []float32, b []float32)
-
-func addNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	addNEONBody(dst[:n], a[:n], b[:n])
-	addPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func addScalarNEONBody(dst []float32, a []float32, b float32)
-
-func addScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	addScalarNEONBody(dst[:n], a[:n], b)
-	addScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarAddNEONBody(dst []float32, b []float32, a float32)
-
-func scalarAddNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarAddNEONBody(dst[:n], b[:n], a)
-	scalarAddPortable(dst[n:], b[n:], a)
-}
-
-//go:noescape
-func subNEONBody(dst []float32, a []float32, b []float32)
-
-func subNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	subNEONBody(dst[:n], a[:n], b[:n])
-	subPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func subScalarNEONBody(dst []float32, a []float32, b float32)
-
-func subScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	subScalarNEONBody(dst[:n], a[:n], b)
-	subScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarSubNEONBody(dst []float32, b []float32, a float32)
-
-func scalarSubNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarSubNEONBody(dst[:n], b[:n], a)
-	scalarSubPortable(dst[n:], b[n:], a)
-}
-
-//go:noescape
-func mulNEONBody(dst []float32, a []float32, b []float32)
-
-func mulNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	mulNEONBody(dst[:n], a[:n], b[:n])
-	mulPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func mulScalarNEONBody(dst []float32, a []float32, b float32)
-
-func mulScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	mulScalarNEONBody(dst[:n], a[:n], b)
-	mulScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarMulNEONBody(dst []float32, b []float32, a float32)
-
-func scalarMulNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarMulNEONBody(dst[:n], b[:n], a)
-	scalarMulPortable(dst[n:], b[n:], a)
-}
-
-//go:noescape
-func divNEONBody(dst []float32, a []float32, b []float32)
-
-func divNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	divNEONBody(dst[:n], a[:n], b[:n])
-	divPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func divScalarNEONBody(dst []float32, a []float32, b float32)
-
-func divScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	divScalarNEONBody(dst[:n], a[:n], b)
-	divScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarDivNEONBody(dst []float32, b []float32, a float32)
-
-func scalarDivNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarDivNEONBody(dst[:n], b[:n], a)
-	scalarDivPortable(dst[n:], b[n:], a)
-}
-
-//go:noescape
-func maxNEONBody(dst []float32, a []float32, b []float32)
-
-func maxNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	maxNEONBody(dst[:n], a[:n], b[:n])
-	maxPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func maxScalarNEONBody(dst []float32, a []float32, b float32)
-
-func maxScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	maxScalarNEONBody(dst[:n], a[:n], b)
-	maxScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarMaxNEONBody(dst []float32, b []float32, a float32)
-
-func scalarMaxNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarMaxNEONBody(dst[:n], b[:n], a)
-	scalarMaxPortable(dst[n:], b[n:], a)
-}
-
-//go:noescape
-func minNEONBody(dst []float32, a []float32, b []float32)
-
-func minNEON(dst []float32, a []float32, b []float32) {
-	n := len(dst) &^ 3
-	minNEONBody(dst[:n], a[:n], b[:n])
-	minPortable(dst[n:], a[n:], b[n:])
-}
-
-//go:noescape
-func minScalarNEONBody(dst []float32, a []float32, b float32)
-
-func minScalarNEON(dst []float32, a []float32, b float32) {
-	n := len(dst) &^ 3
-	minScalarNEONBody(dst[:n], a[:n], b)
-	minScalarPortable(dst[n:], a[n:], b)
-}
-
-//go:noescape
-func scalarMinNEONBody(dst []float32, b []float32, a float32)
-
-func scalarMinNEON(dst []float32, b []float32, a float32) {
-	n := len(dst) &^ 3
-	scalarMinNEONBody(dst[:n], b[:n], a)
-	scalarMinPortable(dst[n:], b[n:], a)
-}
-
-func where(_ Level, dst []float32, cond []bool, a []float32, b []float32) {
-	wherePortable(dst, cond, a, b)
-}
-
-//go:noescape
-func waveNEONBody(dst []float32, r []float32, quarter []int32)
-
-func waveNEON(dst []float32, r []float32, quarter []int32) {
-	n := len(dst) &^ 3
-	waveNEONBody(dst[:n], r[:n], quarter[:n])
-	wavePortable(dst[n:], r[n:], quarter[n:])
-}
-
-func wave(l Level, dst []float32, r []float32, quarter []int32) {
-	switch l {
-	case NEON:
-		waveNEON(dst, r, quarter)
-	default:
-		wavePortable(dst, r, quarter)
-	}
-}
-
-//go:noescape
+func negNEON(dst, x []float32)
+func absNEON(dst, x []float32)
+func sqrtNEON(dst, x []float32)
+func rsqrtNEON(dst, x []float32)
+func expNEON(dst, x []float32)
+func expm1NEON(dst, x []float32)
+func logNEON(dst, x []float32)
+func log1pNEON(dst, x []float32)
+func sigmoidNEON(dst, x []float32)
+func tanhNEON(dst, x []float32)
+func sinSmallNEON(dst, x []float32)
+func cosSmallNEON(dst, x []float32)
+func signNEON(dst, x []float32)
+func floorNEON(dst, x []float32)
+func ceilNEON(dst, x []float32)
+func roundNEON(dst, x []float32)
+func addNEON(dst, a, b []float32)
+func addScalarNEON(dst, a []float32, b float32)
+func scalarAddNEON(dst, b []float32, a float32)
+func subNEON(dst, a, b []float32)
+func subScalarNEON(dst, a []float32, b float32)
+func scalarSubNEON(dst, b []float32, a float32)
+func mulNEON(dst, a, b []float32)
+func mulScalarNEON(dst, a []float32, b float32)
+func scalarMulNEON(dst, b []float32, a float32)
+func divNEON(dst, a, b []float32)
+func divScalarNEON(dst, a []float32, b float32)
+func scalarDivNEON(dst, b []float32, a float32)
+func maxNEON(dst, a, b []float32)
+func maxScalarNEON(dst, a []float32, b float32)
+func scalarMaxNEON(dst, b []float32, a float32)
+func minNEON(dst, a, b []float32)
+func minScalarNEON(dst, a []float32, b float32)
+func scalarMinNEON(dst, b []float32, a float32)
 func fillNEONBody(dst []float32, s float32)
+
+//go:noescape
+func sumLanesNEONBody(lanes *[64]float32, x []float32)
+
+//go:noescape
+func maxLanesNEONBody(lanes *[64]float32, x []float32)
+
+//go:noescape
+func minLanesNEONBody(lanes *[64]float32, x []float32)
+
+//go:noescape
+func maxAbsLanesNEONBody(lanes *[64]float32, x []float32)
+
+//go:noescape
+func quotientLanesNEONBody(lanes *[64]float32, dst, a []float32, b, r float32)
+func fusedAdamWNEON(call *FusedCall)
+func fusedSquareMeanNEON(call *FusedCall)
+func fusedMeanNEON(call *FusedCall)
+func fusedSwiGLUSlopeNEON(call *FusedCall)
+func fusedSwiGLUNEON(call *FusedCall)
+
+//go:noescape
+func fusedExpSumNEON(call *FusedCall)
+
+//go:noescape
+func fusedDotNEON(call *FusedCall)
+func fusedWeightedQuotientNEON(call *FusedCall)
+func fusedProductSumNEON(call *FusedCall)
 
 func fillNEON(dst []float32, s float32) {
 	n := len(dst) &^ 3
@@ -357,376 +72,94 @@ func fillNEON(dst []float32, s float32) {
 	fillPortable(dst[n:], s)
 }
 
-func fill(l Level, dst []float32, s float32) {
-	switch l {
-	case NEON:
-		fillNEON(dst, s)
-	default:
-		fillPortable(dst, s)
-	}
-}
-
-//go:noescape
-func sumLanesNEONBody(lanes *[64]float32, x []float32)
-
 func sumLanesNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
+		lanes = filled(0)
 	}
 	n := len(x) &^ 63
 	sumLanesNEONBody(lanes, x[:n])
 	return sumLanesPortable(lanes, x[n:])
 }
 
-func sumLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return sumLanesNEON(lanes, x)
-	default:
-		return sumLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func maxLanesNEONBody(lanes *[64]float32, x []float32)
-
 func maxLanesNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], negativeInfinity)
+		lanes = filled(negativeInfinity)
 	}
 	n := len(x) &^ 63
 	maxLanesNEONBody(lanes, x[:n])
 	return maxLanesPortable(lanes, x[n:])
 }
 
-func maxLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return maxLanesNEON(lanes, x)
-	default:
-		return maxLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func minLanesNEONBody(lanes *[64]float32, x []float32)
-
 func minLanesNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], positiveInfinity)
+		lanes = filled(positiveInfinity)
 	}
 	n := len(x) &^ 63
 	minLanesNEONBody(lanes, x[:n])
 	return minLanesPortable(lanes, x[n:])
 }
 
-func minLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return minLanesNEON(lanes, x)
-	default:
-		return minLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func maxAbsLanesNEONBody(lanes *[64]float32, x []float32)
-
 func maxAbsLanesNEON(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], negativeInfinity)
+		lanes = filled(negativeInfinity)
 	}
 	n := len(x) &^ 63
 	maxAbsLanesNEONBody(lanes, x[:n])
 	return maxAbsLanesPortable(lanes, x[n:])
 }
 
-func maxAbsLanes(l Level, lanes *[64]float32, x []float32) float32 {
-	switch l {
-	case NEON:
-		return maxAbsLanesNEON(lanes, x)
-	default:
-		return maxAbsLanesPortable(lanes, x)
-	}
-}
-
-//go:noescape
-func quotientLanesNEONBody(lanes *[64]float32, dst []float32, a []float32, b float32, r float32)
-
-func quotientLanesNEON(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
-	var own [64]float32
+func quotientLanesNEON(lanes *[64]float32, dst, a []float32, b, r float32) float32 {
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
+		lanes = filled(0)
 	}
 	n := len(dst) &^ 63
 	quotientLanesNEONBody(lanes, dst[:n], a[:n], b, r)
 	return quotientLanesPortable(lanes, dst[n:], a[n:], b, r)
 }
 
-func quotientLanes(l Level, lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
-	switch l {
-	case NEON:
-		return quotientLanesNEON(lanes, dst, a, b, r)
-	default:
-		return quotientLanesPortable(lanes, dst, a, b, r)
-	}
+var kernelsNEON = kernels{
+	unary: []func(dst, x []float32){
+		OpNeg: wholeUnary(4, negNEON, negPortable), OpAbs: wholeUnary(4, absNEON, absPortable),
+		OpSqrt: wholeUnary(4, sqrtNEON, sqrtPortable), OpRsqrt: wholeUnary(4, rsqrtNEON, rsqrtPortable),
+		OpExp: wholeUnary(4, expNEON, expPortable), OpExpm1: wholeUnary(4, expm1NEON, expm1Portable),
+		OpLog: wholeUnary(4, logNEON, logPortable), OpLog1p: wholeUnary(4, log1pNEON, log1pPortable),
+		OpSigmoid: wholeUnary(4, sigmoidNEON, sigmoidPortable), OpTanh: wholeUnary(4, tanhNEON, tanhPortable),
+		OpSin: wholeUnary(4, sinSmallNEON, sinSmallPortable), OpCos: wholeUnary(4, cosSmallNEON, cosSmallPortable),
+		OpSign: wholeUnary(4, signNEON, signPortable), OpFloor: wholeUnary(4, floorNEON, floorPortable),
+		OpCeil: wholeUnary(4, ceilNEON, ceilPortable), OpRound: wholeUnary(4, roundNEON, roundPortable),
+	},
+	binary: []func(dst, a, b []float32){
+		OpAdd: wholeBinary(4, addNEON, addPortable), OpSub: wholeBinary(4, subNEON, subPortable),
+		OpMul: wholeBinary(4, mulNEON, mulPortable), OpDiv: wholeBinary(4, divNEON, divPortable),
+		OpMax: wholeBinary(4, maxNEON, maxPortable), OpMin: wholeBinary(4, minNEON, minPortable),
+	},
+	binaryScalar: []func(dst, a []float32, b float32){
+		OpAdd: wholeScalar(4, addScalarNEON, addScalarPortable), OpSub: wholeScalar(4, subScalarNEON, subScalarPortable),
+		OpMul: wholeScalar(4, mulScalarNEON, mulScalarPortable), OpDiv: wholeScalar(4, divScalarNEON, divScalarPortable),
+		OpMax: wholeScalar(4, maxScalarNEON, maxScalarPortable), OpMin: wholeScalar(4, minScalarNEON, minScalarPortable),
+	},
+	scalarBinary: []func(dst, b []float32, a float32){
+		OpAdd: wholeScalar(4, scalarAddNEON, scalarAddPortable), OpSub: wholeScalar(4, scalarSubNEON, scalarSubPortable),
+		OpMul: wholeScalar(4, scalarMulNEON, scalarMulPortable), OpDiv: wholeScalar(4, scalarDivNEON, scalarDivPortable),
+		OpMax: wholeScalar(4, scalarMaxNEON, scalarMaxPortable), OpMin: wholeScalar(4, scalarMinNEON, scalarMinPortable),
+	},
+	compare: []func(dst []bool, a, b []float32){
+		OpEqual: equalPortable, OpLess: lessPortable, OpLessEqual: lessEqualPortable, OpNotEqual: notEqualPortable,
+		OpGreater: greaterPortable, OpGreaterEqual: greaterEqualPortable,
+	},
+	compareScalar: []func(dst []bool, a []float32, b float32){
+		OpEqual: equalScalarPortable, OpLess: lessScalarPortable, OpLessEqual: lessEqualScalarPortable,
+		OpNotEqual: notEqualScalarPortable, OpGreater: greaterScalarPortable, OpGreaterEqual: greaterEqualScalarPortable,
+	},
+	fused: []func(call *FusedCall){
+		wholeFused(4, fusedAdamWNEON, fusedAdamWPortable), wholeFused(4, fusedSquareMeanNEON, fusedSquareMeanPortable),
+		wholeFused(4, fusedMeanNEON, fusedMeanPortable), wholeFused(4, fusedSwiGLUSlopeNEON, fusedSwiGLUSlopePortable),
+		wholeFused(4, fusedSwiGLUNEON, fusedSwiGLUPortable), wholeFused(64, fusedExpSumNEON, fusedExpSumPortable),
+		wholeFused(64, fusedDotNEON, fusedDotPortable),
+		wholeFused(4, fusedWeightedQuotientNEON, fusedWeightedQuotientPortable),
+		wholeFused(4, fusedProductSumNEON, fusedProductSumPortable),
+	},
+	where: wherePortable, fill: fillNEON, sumLanes: sumLanesNEON, maxLanes: maxLanesNEON, minLanes: minLanesNEON,
+	maxAbsLanes: maxAbsLanesNEON, quotientLanes: quotientLanesNEON, toBfloat16: toBfloat16Portable,
+	fromBfloat16: fromBfloat16Portable,
 }
-
-//go:noescape
-func fusedAdamWNEONBody(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32)
-
-func fusedAdamWNEON(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	n := len(newP) &^ 3
-	fusedAdamWNEONBody(newP[:n], newM[:n], newV[:n], p[:n], m[:n], v[:n], g[:n], ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	fusedAdamWPortable(newP[n:], newM[n:], newV[n:], p[n:], m[n:], v[n:], g[n:], ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-}
-
-func fusedAdamW(l Level, newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	switch l {
-	case NEON:
-		fusedAdamWNEON(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	default:
-		fusedAdamWPortable(newP, newM, newV, p, m, v, g, ahead, clip, b1, r1, b2, r2, c1, c2, eps, decay, rate)
-	}
-}
-
-//go:noescape
-func fusedSquareMeanNEONBody(y []float32, v []float32, g []float32, ahead int, b float32, r float32)
-
-func fusedSquareMeanNEON(y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
-	n := len(y) &^ 3
-	fusedSquareMeanNEONBody(y[:n], v[:n], g[:n], ahead, b, r)
-	fusedSquareMeanPortable(y[n:], v[n:], g[n:], ahead, b, r)
-}
-
-func fusedSquareMean(l Level, y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
-	switch l {
-	case NEON:
-		fusedSquareMeanNEON(y, v, g, ahead, b, r)
-	default:
-		fusedSquareMeanPortable(y, v, g, ahead, b, r)
-	}
-}
-
-//go:noescape
-func fusedMeanNEONBody(y []float32, m []float32, g []float32, ahead int, b float32, r float32)
-
-func fusedMeanNEON(y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
-	n := len(y) &^ 3
-	fusedMeanNEONBody(y[:n], m[:n], g[:n], ahead, b, r)
-	fusedMeanPortable(y[n:], m[n:], g[n:], ahead, b, r)
-}
-
-func fusedMean(l Level, y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
-	switch l {
-	case NEON:
-		fusedMeanNEON(y, m, g, ahead, b, r)
-	default:
-		fusedMeanPortable(y, m, g, ahead, b, r)
-	}
-}
-
-//go:noescape
-func fusedSwiGLUSlopeNEONBody(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32)
-
-func fusedSwiGLUSlopeNEON(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
-	n := len(u) &^ 3
-	fusedSwiGLUSlopeNEONBody(u[:n], y[:n], d[:n], a[:n], b[:n], ahead, one)
-	fusedSwiGLUSlopePortable(u[n:], y[n:], d[n:], a[n:], b[n:], ahead, one)
-}
-
-func fusedSwiGLUSlope(l Level, u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
-	switch l {
-	case NEON:
-		fusedSwiGLUSlopeNEON(u, y, d, a, b, ahead, one)
-	default:
-		fusedSwiGLUSlopePortable(u, y, d, a, b, ahead, one)
-	}
-}
-
-//go:noescape
-func fusedSwiGLUNEONBody(y []float32, a []float32, b []float32, ahead int)
-
-func fusedSwiGLUNEON(y []float32, a []float32, b []float32, ahead int) {
-	n := len(y) &^ 3
-	fusedSwiGLUNEONBody(y[:n], a[:n], b[:n], ahead)
-	fusedSwiGLUPortable(y[n:], a[n:], b[n:], ahead)
-}
-
-func fusedSwiGLU(l Level, y []float32, a []float32, b []float32, ahead int) {
-	switch l {
-	case NEON:
-		fusedSwiGLUNEON(y, a, b, ahead)
-	default:
-		fusedSwiGLUPortable(y, a, b, ahead)
-	}
-}
-
-//go:noescape
-func fusedExpSumNEONBody(lanes *[64]float32, e []float32, x []float32, ahead int, top float32)
-
-func fusedExpSumNEON(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(e) &^ 63
-	fusedExpSumNEONBody(lanes, e[:n], x[:n], ahead, top)
-	return fusedExpSumPortable(lanes, e[n:], x[n:], ahead, top)
-}
-
-func fusedExpSum(l Level, lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
-	switch l {
-	case NEON:
-		return fusedExpSumNEON(lanes, e, x, ahead, top)
-	default:
-		return fusedExpSumPortable(lanes, e, x, ahead, top)
-	}
-}
-
-//go:noescape
-func fusedDotNEONBody(lanes *[64]float32, a []float32, b []float32)
-
-func fusedDotNEON(lanes *[64]float32, a []float32, b []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	n := len(a) &^ 63
-	fusedDotNEONBody(lanes, a[:n], b[:n])
-	return fusedDotPortable(lanes, a[n:], b[n:])
-}
-
-func fusedDot(l Level, lanes *[64]float32, a []float32, b []float32) float32 {
-	switch l {
-	case NEON:
-		return fusedDotNEON(lanes, a, b)
-	default:
-		return fusedDotPortable(lanes, a, b)
-	}
-}
-
-//go:noescape
-func fusedWeightedQuotientNEONBody(y []float32, a []float32, w []float32, ahead int, r float32)
-
-func fusedWeightedQuotientNEON(y []float32, a []float32, w []float32, ahead int, r float32) {
-	n := len(y) &^ 3
-	fusedWeightedQuotientNEONBody(y[:n], a[:n], w[:n], ahead, r)
-	fusedWeightedQuotientPortable(y[n:], a[n:], w[n:], ahead, r)
-}
-
-func fusedWeightedQuotient(l Level, y []float32, a []float32, w []float32, ahead int, r float32) {
-	switch l {
-	case NEON:
-		fusedWeightedQuotientNEON(y, a, w, ahead, r)
-	default:
-		fusedWeightedQuotientPortable(y, a, w, ahead, r)
-	}
-}
-
-//go:noescape
-func fusedProductSumNEONBody(y []float32, a []float32, b []float32, c []float32, ahead int)
-
-func fusedProductSumNEON(y []float32, a []float32, b []float32, c []float32, ahead int) {
-	n := len(y) &^ 3
-	fusedProductSumNEONBody(y[:n], a[:n], b[:n], c[:n], ahead)
-	fusedProductSumPortable(y[n:], a[n:], b[n:], c[n:], ahead)
-}
-
-func fusedProductSum(l Level, y []float32, a []float32, b []float32, c []float32, ahead int) {
-	switch l {
-	case NEON:
-		fusedProductSumNEON(y, a, b, c, ahead)
-	default:
-		fusedProductSumPortable(y, a, b, c, ahead)
-	}
-}
-
-func toBfloat16(_ Level, dst []uint16, x []float32) {
-	toBfloat16Portable(dst, x)
-}
-
-func fromBfloat16(_ Level, dst []float32, x []uint16) {
-	fromBfloat16Portable(dst, x)
-}
-
-var unaryTable = [...][numLevels]func(dst []float32, x []float32){
-	OpNeg:     {Portable: negPortable, NEON: negNEON},
-	OpAbs:     {Portable: absPortable, NEON: absNEON},
-	OpSqrt:    {Portable: sqrtPortable, NEON: sqrtNEON},
-	OpRsqrt:   {Portable: rsqrtPortable, NEON: rsqrtNEON},
-	OpExp:     {Portable: expPortable, NEON: expNEON},
-	OpExpm1:   {Portable: expm1Portable, NEON: expm1NEON},
-	OpLog:     {Portable: logPortable, NEON: logNEON},
-	OpLog1p:   {Portable: log1pPortable, NEON: log1pNEON},
-	OpSigmoid: {Portable: sigmoidPortable, NEON: sigmoidNEON},
-	OpTanh:    {Portable: tanhPortable, NEON: tanhNEON},
-	OpSin:     {Portable: sinAt(Portable), NEON: sinAt(NEON)},
-	OpCos:     {Portable: cosAt(Portable), NEON: cosAt(NEON)},
-	OpSign:    {Portable: signPortable, NEON: signNEON},
-	OpFloor:   {Portable: floorPortable, NEON: floorNEON},
-	OpCeil:    {Portable: ceilPortable, NEON: ceilNEON},
-	OpRound:   {Portable: roundPortable, NEON: roundNEON},
-}
-
-var binaryTable = [...][numLevels]func(dst []float32, a []float32, b []float32){
-	OpAdd: {Portable: addPortable, NEON: addNEON},
-	OpSub: {Portable: subPortable, NEON: subNEON},
-	OpMul: {Portable: mulPortable, NEON: mulNEON},
-	OpDiv: {Portable: divPortable, NEON: divNEON},
-	OpMax: {Portable: maxPortable, NEON: maxNEON},
-	OpMin: {Portable: minPortable, NEON: minNEON},
-}
-
-var binaryScalarTable = [...][numLevels]func(dst []float32, a []float32, b float32){
-	OpAdd: {Portable: addScalarPortable, NEON: addScalarNEON},
-	OpSub: {Portable: subScalarPortable, NEON: subScalarNEON},
-	OpMul: {Portable: mulScalarPortable, NEON: mulScalarNEON},
-	OpDiv: {Portable: divScalarPortable, NEON: divScalarNEON},
-	OpMax: {Portable: maxScalarPortable, NEON: maxScalarNEON},
-	OpMin: {Portable: minScalarPortable, NEON: minScalarNEON},
-}
-
-var scalarBinaryTable = [...][numLevels]func(dst []float32, b []float32, a float32){
-	OpAdd: {Portable: scalarAddPortable, NEON: scalarAddNEON},
-	OpSub: {Portable: scalarSubPortable, NEON: scalarSubNEON},
-	OpMul: {Portable: scalarMulPortable, NEON: scalarMulNEON},
-	OpDiv: {Portable: scalarDivPortable, NEON: scalarDivNEON},
-	OpMax: {Portable: scalarMaxPortable, NEON: scalarMaxNEON},
-	OpMin: {Portable: scalarMinPortable, NEON: scalarMinNEON},
-}
-
-var compareTable = [...][numLevels]func(dst []bool, a []float32, b []float32){
-	OpEqual:        {Portable: equalPortable, NEON: equalPortable},
-	OpLess:         {Portable: lessPortable, NEON: lessPortable},
-	OpLessEqual:    {Portable: lessEqualPortable, NEON: lessEqualPortable},
-	OpNotEqual:     {Portable: notEqualPortable, NEON: notEqualPortable},
-	OpGreater:      {Portable: greaterPortable, NEON: greaterPortable},
-	OpGreaterEqual: {Portable: greaterEqualPortable, NEON: greaterEqualPortable},
-}
-
-var compareScalarTable = [...][numLevels]func(dst []bool, a []float32, b float32){
-	OpEqual:        {Portable: equalScalarPortable, NEON: equalScalarPortable},
-	OpLess:         {Portable: lessScalarPortable, NEON: lessScalarPortable},
-	OpLessEqual:    {Portable: lessEqualScalarPortable, NEON: lessEqualScalarPortable},
-	OpNotEqual:     {Portable: notEqualScalarPortable, NEON: notEqualScalarPortable},
-	OpGreater:      {Portable: greaterScalarPortable, NEON: greaterScalarPortable},
-	OpGreaterEqual: {Portable: greaterEqualScalarPortable, NEON: greaterEqualScalarPortable},
-}
-
-var sumRowsTable = [numLevels]func(dst []float32, x []float32, n int){}
-
-var maxRowsTable = [numLevels]func(dst []float32, x []float32, n int){}
-
-var minRowsTable = [numLevels]func(dst []float32, x []float32, n int){}

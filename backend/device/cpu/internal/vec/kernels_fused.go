@@ -4,58 +4,63 @@ package vec
 
 var fusedTable = []Fused{
 	{ // s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate
-		Name: "adamW", Streams: 4, Scalars: 10, Out: []int{30, 17, 21}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpMul, A: 3, B: 4}, {Binary: OpMul, A: 1, B: 5}, {Binary: OpMul, A: 14, B: 6}, {Binary: OpAdd, A: 15, B: 16}, {Binary: OpMul, A: 2, B: 7}, {Binary: OpMul, A: 14, B: 14}, {Binary: OpMul, A: 19, B: 8}, {Binary: OpAdd, A: 18, B: 20}, {Binary: OpDiv, A: 17, B: 9}, {Binary: OpDiv, A: 21, B: 10}, {Unary: OpSqrt, A: 23, B: -1}, {Binary: OpAdd, A: 24, B: 11}, {Binary: OpDiv, A: 22, B: 25}, {Binary: OpMul, A: 0, B: 12}, {Binary: OpAdd, A: 26, B: 27}, {Binary: OpMul, A: 28, B: 13}, {Binary: OpSub, A: 0, B: 29}},
-		Run: func(l Level, c *FusedCall) {
-			fusedAdamW(l, c.out(0), c.out(1), c.out(2), c.in(0), c.in(1), c.in(2), c.in(3), c.Ahead, c.Scalars[0], c.Scalars[1], c.Scalars[2], c.Scalars[3], c.Scalars[4], c.Scalars[5], c.Scalars[6], c.Scalars[7], c.Scalars[8], c.Scalars[9])
+		Name: "adamW", Streams: 4, Scalars: 10, Out: []int{30, 17, 21}, Sum: -1, Prefetches: true, kernel: 0,
+		Steps: []FusedStep{
+			{Binary: OpMul, A: 3, B: 4}, {Binary: OpMul, A: 1, B: 5}, {Binary: OpMul, A: 14, B: 6},
+			{Binary: OpAdd, A: 15, B: 16}, {Binary: OpMul, A: 2, B: 7}, {Binary: OpMul, A: 14, B: 14},
+			{Binary: OpMul, A: 19, B: 8}, {Binary: OpAdd, A: 18, B: 20}, {Binary: OpDiv, A: 17, B: 9},
+			{Binary: OpDiv, A: 21, B: 10}, {Unary: OpSqrt, A: 23, B: -1}, {Binary: OpAdd, A: 24, B: 11},
+			{Binary: OpDiv, A: 22, B: 25}, {Binary: OpMul, A: 0, B: 12}, {Binary: OpAdd, A: 26, B: 27},
+			{Binary: OpMul, A: 28, B: 13}, {Binary: OpSub, A: 0, B: 29},
 		},
 	},
 	{ // y = v*b + (g*g)*r
-		Name: "squareMean", Streams: 2, Scalars: 2, Out: []int{7}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 1, B: 1}, {Binary: OpMul, A: 5, B: 3}, {Binary: OpAdd, A: 4, B: 6}},
-		Run: func(l Level, c *FusedCall) {
-			fusedSquareMean(l, c.out(0), c.in(0), c.in(1), c.Ahead, c.Scalars[0], c.Scalars[1])
+		Name: "squareMean", Streams: 2, Scalars: 2, Out: []int{7}, Sum: -1, Prefetches: true, kernel: 1,
+		Steps: []FusedStep{
+			{Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 1, B: 1}, {Binary: OpMul, A: 5, B: 3}, {Binary: OpAdd, A: 4, B: 6},
 		},
 	},
 	{ // y = m*b + g*r
-		Name: "mean", Streams: 2, Scalars: 2, Out: []int{6}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 1, B: 3}, {Binary: OpAdd, A: 4, B: 5}},
-		Run: func(l Level, c *FusedCall) {
-			fusedMean(l, c.out(0), c.in(0), c.in(1), c.Ahead, c.Scalars[0], c.Scalars[1])
+		Name: "mean", Streams: 2, Scalars: 2, Out: []int{6}, Sum: -1, Prefetches: true, kernel: 2,
+		Steps: []FusedStep{
+			{Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 1, B: 3}, {Binary: OpAdd, A: 4, B: 5},
 		},
 	},
 	{ // s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one)
-		Name: "swiGLUSlope", Streams: 2, Scalars: 1, Out: []int{4, 5, 9}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Unary: OpSigmoid, A: 0, B: -1}, {Binary: OpMul, A: 0, B: 3}, {Binary: OpMul, A: 4, B: 1}, {Binary: OpSub, A: 2, B: 3}, {Binary: OpMul, A: 6, B: 0}, {Binary: OpAdd, A: 7, B: 2}, {Binary: OpMul, A: 3, B: 8}},
-		Run: func(l Level, c *FusedCall) {
-			fusedSwiGLUSlope(l, c.out(0), c.out(1), c.out(2), c.in(0), c.in(1), c.Ahead, c.Scalars[0])
+		Name: "swiGLUSlope", Streams: 2, Scalars: 1, Out: []int{4, 5, 9}, Sum: -1, Prefetches: true, kernel: 3,
+		Steps: []FusedStep{
+			{Unary: OpSigmoid, A: 0, B: -1}, {Binary: OpMul, A: 0, B: 3}, {Binary: OpMul, A: 4, B: 1},
+			{Binary: OpSub, A: 2, B: 3}, {Binary: OpMul, A: 6, B: 0}, {Binary: OpAdd, A: 7, B: 2}, {Binary: OpMul, A: 3, B: 8},
 		},
 	},
 	{ // y = (a*logistic(a))*b
-		Name: "swiGLU", Streams: 2, Scalars: 0, Out: []int{4}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Unary: OpSigmoid, A: 0, B: -1}, {Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1}},
-		Run:   func(l Level, c *FusedCall) { fusedSwiGLU(l, c.out(0), c.in(0), c.in(1), c.Ahead) },
+		Name: "swiGLU", Streams: 2, Scalars: 0, Out: []int{4}, Sum: -1, Prefetches: true, kernel: 4,
+		Steps: []FusedStep{
+			{Unary: OpSigmoid, A: 0, B: -1}, {Binary: OpMul, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1},
+		},
 	},
 	{ // e = exp(x - top); sum(e)
-		Name: "expSum", Streams: 1, Scalars: 1, Out: []int{3}, Sum: 3, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpSub, A: 0, B: 1}, {Unary: OpExp, A: 2, B: -1}},
-		Run:   func(l Level, c *FusedCall) { c.Sum = fusedExpSum(l, nil, c.out(0), c.in(0), c.Ahead, c.Scalars[0]) },
+		Name: "expSum", Streams: 1, Scalars: 1, Out: []int{3}, Sum: 3, Prefetches: true, kernel: 5,
+		Steps: []FusedStep{
+			{Binary: OpSub, A: 0, B: 1}, {Unary: OpExp, A: 2, B: -1},
+		},
 	},
 	{ // y = a*b; sum(y)
-		Name: "dot", Streams: 2, Scalars: 0, Out: []int{}, Sum: 2, Prefetches: false,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}},
-		Run:   func(l Level, c *FusedCall) { c.Sum = fusedDot(l, nil, c.in(0), c.in(1)) },
+		Name: "dot", Streams: 2, Scalars: 0, Out: []int{}, Sum: 2, Prefetches: false, kernel: 6,
+		Steps: []FusedStep{
+			{Binary: OpMul, A: 0, B: 1},
+		},
 	},
 	{ // y = (a/r)*w
-		Name: "weightedQuotient", Streams: 2, Scalars: 1, Out: []int{4}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpDiv, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1}},
-		Run: func(l Level, c *FusedCall) {
-			fusedWeightedQuotient(l, c.out(0), c.in(0), c.in(1), c.Ahead, c.Scalars[0])
+		Name: "weightedQuotient", Streams: 2, Scalars: 1, Out: []int{4}, Sum: -1, Prefetches: true, kernel: 7,
+		Steps: []FusedStep{
+			{Binary: OpDiv, A: 0, B: 2}, {Binary: OpMul, A: 3, B: 1},
 		},
 	},
 	{ // y = a*b + c
-		Name: "productSum", Streams: 3, Scalars: 0, Out: []int{4}, Sum: -1, Prefetches: true,
-		Steps: []FusedStep{{Binary: OpMul, A: 0, B: 1}, {Binary: OpAdd, A: 3, B: 2}},
-		Run:   func(l Level, c *FusedCall) { fusedProductSum(l, c.out(0), c.in(0), c.in(1), c.in(2), c.Ahead) },
+		Name: "productSum", Streams: 3, Scalars: 0, Out: []int{4}, Sum: -1, Prefetches: true, kernel: 8,
+		Steps: []FusedStep{
+			{Binary: OpMul, A: 0, B: 1}, {Binary: OpAdd, A: 3, B: 2},
+		},
 	},
 }

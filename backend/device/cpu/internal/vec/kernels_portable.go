@@ -9,592 +9,373 @@ import (
 )
 
 // negPortable writes -x.
-func negPortable(dst []float32, x []float32) {
+func negPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 ^ uint32(0x80000000)
-		v4 := math.Float32frombits(v3)
-		dst[i] = v4
+		dst[i] = math.Float32frombits(math.Float32bits(x[i]) ^ 0x80000000)
 	}
 }
 
 // absPortable writes |x|.
-func absPortable(dst []float32, x []float32) {
+func absPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 & uint32(0x7fffffff)
-		v4 := math.Float32frombits(v3)
-		dst[i] = v4
+		dst[i] = math.Float32frombits(math.Float32bits(x[i]) & 0x7fffffff)
 	}
 }
 
 // sqrtPortable writes the square root of x.
-func sqrtPortable(dst []float32, x []float32) {
+func sqrtPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := float32(math.Sqrt(float64(v0)))
-		dst[i] = v1
+		dst[i] = float32(math.Sqrt(float64(x[i])))
 	}
 }
 
 // rsqrtPortable writes 1/sqrt(x).
-func rsqrtPortable(dst []float32, x []float32) {
+func rsqrtPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := float32(math.Sqrt(float64(v0)))
-		v3 := float32(0x1p+00) / v2
-		dst[i] = v3
+		dst[i] = 1 / float32(math.Sqrt(float64(x[i])))
 	}
 }
 
 // expPortable writes exp(x).
-func expPortable(dst []float32, x []float32) {
+func expPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v4 := v0 <= float32(-0x1.ap+06)
-		v5 := choose(v4, math.Float32frombits(0x00000000), v0)
-		v7 := smaller(float32(0x1.64p+06), v5)
-		v10 := fma.Float32(v7, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v11 := v10 - float32(0x1.8p+23)
-		v13 := fma.Float32(-v11, float32(0x1.62e43p-01), v7)
-		v15 := fma.Float32(-v11, float32(-0x1.05c61p-29), v13)
-		v18 := fma.Float32(float32(0x1.6a474ep-10), v15, float32(0x1.1239a8p-07))
-		v20 := fma.Float32(v18, v15, float32(0x1.5558b6p-05))
-		v22 := fma.Float32(v20, v15, float32(0x1.555492p-03))
-		v24 := fma.Float32(v22, v15, float32(0x1.fffffcp-02))
-		v25 := fma.Float32(v24, v15, float32(0x1p+00))
-		v26 := fma.Float32(v25, v15, float32(0x1p+00))
-		v27 := timesPowerOfTwo(v26, v11)
-		v28 := choose(v4, math.Float32frombits(0x00000000), v27)
-		dst[i] = v28
+		xi := x[i]
+		t1 := xi <= -104
+		t2 := smaller(89, choose(t1, 0, xi))
+		t3 := fma.Float32(t2, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t4 := fma.Float32(-t3, -0x1.05c61p-29, fma.Float32(-t3, 0x1.62e43p-01, t2))
+		t5 := fma.Float32(fma.Float32(0x1.6a474ep-10, t4, 0x1.1239a8p-07), t4, 0x1.5558b6p-05)
+		t6 := fma.Float32(fma.Float32(fma.Float32(t5, t4, 0x1.555492p-03), t4, 0x1.fffffcp-02), t4, 1)
+		dst[i] = choose(t1, 0, timesPowerOfTwo(fma.Float32(t6, t4, 1), t3))
 	}
 }
 
 // expm1Portable writes exp(x) - 1.
-func expm1Portable(dst []float32, x []float32) {
+func expm1Portable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := larger(float32(-0x1.4p+06), v0)
-		v4 := smaller(float32(0x1.64p+06), v2)
-		v7 := fma.Float32(v4, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v8 := v7 - float32(0x1.8p+23)
-		v10 := fma.Float32(-v8, float32(0x1.62e43p-01), v4)
-		v12 := fma.Float32(-v8, float32(-0x1.05c61p-29), v10)
-		v15 := fma.Float32(float32(0x1.6a474ep-10), v12, float32(0x1.1239a8p-07))
-		v17 := fma.Float32(v15, v12, float32(0x1.5558b6p-05))
-		v19 := fma.Float32(v17, v12, float32(0x1.555492p-03))
-		v21 := fma.Float32(v19, v12, float32(0x1.fffffcp-02))
-		v22 := float32(v12 * v12)
-		v23 := fma.Float32(v21, v22, v12)
-		v25 := timesPowerOfTwo(float32(0x1p-01), v8)
-		v26 := v25 - float32(0x1p-01)
-		v27 := fma.Float32(v23, v25, v26)
-		v29 := v8 == math.Float32frombits(0x00000000)
-		v30 := v27 + v27
-		v31 := choose(v29, v23, v30)
-		v32 := v0 == math.Float32frombits(0x00000000)
-		v33 := choose(v32, v0, v31)
-		dst[i] = v33
+		xi := x[i]
+		t1 := smaller(89, larger(-80, xi))
+		t2 := fma.Float32(t1, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t3 := fma.Float32(-t2, -0x1.05c61p-29, fma.Float32(-t2, 0x1.62e43p-01, t1))
+		t4 := fma.Float32(fma.Float32(0x1.6a474ep-10, t3, 0x1.1239a8p-07), t3, 0x1.5558b6p-05)
+		t5 := fma.Float32(fma.Float32(t4, t3, 0x1.555492p-03), t3, 0x1.fffffcp-02)
+		t6 := fma.Float32(t5, float32(t3*t3), t3)
+		t7 := timesPowerOfTwo(0.5, t2)
+		t8 := fma.Float32(t6, t7, t7-0.5)
+		dst[i] = choose(xi == 0, xi, choose(t2 == 0, t6, t8+t8))
 	}
 }
 
 // logPortable writes the natural logarithm of x.
-func logPortable(dst []float32, x []float32) {
+func logPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := v0 < float32(0x1p-126)
-		v4 := float32(v0 * float32(0x1p+25))
-		v5 := choose(v2, v4, v0)
-		v6 := math.Float32bits(v5)
-		v8 := v6 - uint32(0x3f400000)
-		v10 := v8 & uint32(0x7fffff)
-		v11 := v10 + uint32(0x3f400000)
-		v12 := math.Float32frombits(v11)
-		v13 := uint32(int32(v8) >> 23)
-		v14 := float32(int32(v13))
-		v17 := choose(v2, float32(0x1.9p+04), math.Float32frombits(0x00000000))
-		v18 := v14 - v17
-		v20 := v12 - float32(0x1p+00)
-		v23 := fma.Float32(float32(0x1.340ebap-05), v20, float32(-0x1.75002ep-04))
-		v25 := fma.Float32(v23, v20, float32(0x1.df1c62p-04))
-		v27 := fma.Float32(v25, v20, float32(-0x1.04ad98p-03))
-		v29 := fma.Float32(v27, v20, float32(0x1.24638ep-03))
-		v31 := fma.Float32(v29, v20, float32(-0x1.5519d2p-03))
-		v33 := fma.Float32(v31, v20, float32(0x1.999764p-03))
-		v35 := fma.Float32(v33, v20, float32(-0x1.00006ep-02))
-		v37 := fma.Float32(v35, v20, float32(0x1.55555ap-02))
-		v38 := float32(v20 * v20)
-		v39 := float32(v20 * v38)
-		v40 := float32(v39 * v37)
-		v42 := fma.Float32(v18, float32(-0x1.05c61p-29), v40)
-		v44 := fma.Float32(v38, float32(-0x1p-01), v42)
-		v46 := v20 + v44
-		v47 := fma.Float32(v18, float32(0x1.62e43p-01), v46)
-		v49 := v0 < math.Float32frombits(0x7f800000)
-		v50 := choose(v49, v47, v0)
-		v51 := v0 < math.Float32frombits(0x00000000)
-		v53 := choose(v51, math.Float32frombits(0x7fc00000), v50)
-		v54 := v0 == math.Float32frombits(0x00000000)
-		v56 := choose(v54, math.Float32frombits(0xff800000), v53)
-		dst[i] = v56
+		xi := x[i]
+		t1 := xi < 0x1p-126
+		t2 := math.Float32bits(choose(t1, float32(xi*0x1p+25), xi)) - 0x3f400000
+		t3 := float32(int32(uint32(int32(t2)>>23))) - choose(t1, 25, 0)
+		t4 := math.Float32frombits((t2&0x7fffff)+0x3f400000) - 1
+		t5 := fma.Float32(fma.Float32(0x1.340ebap-05, t4, -0x1.75002ep-04), t4, 0x1.df1c62p-04)
+		t6 := fma.Float32(fma.Float32(t5, t4, -0x1.04ad98p-03), t4, 0x1.24638ep-03)
+		t7 := fma.Float32(fma.Float32(t6, t4, -0x1.5519d2p-03), t4, 0x1.999764p-03)
+		t8 := float32(t4 * t4)
+		t9 := float32(float32(t4*t8) * fma.Float32(fma.Float32(t7, t4, -0x1.00006ep-02), t4, 0x1.55555ap-02))
+		t10 := fma.Float32(t3, 0x1.62e43p-01, t4+fma.Float32(t8, -0.5, fma.Float32(t3, -0x1.05c61p-29, t9)))
+		t11 := choose(xi < math.Float32frombits(0x7f800000), t10, xi)
+		t12 := choose(xi < 0, math.Float32frombits(0x7fc00000), t11)
+		dst[i] = choose(xi == 0, math.Float32frombits(0xff800000), t12)
 	}
 }
 
 // log1pPortable writes log(1+x).
-func log1pPortable(dst []float32, x []float32) {
+func log1pPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := float32(0x1p+00) + v0
-		v4 := v2 < float32(0x1p-126)
-		v6 := float32(v2 * float32(0x1p+25))
-		v7 := choose(v4, v6, v2)
-		v8 := math.Float32bits(v7)
-		v10 := v8 - uint32(0x3f400000)
-		v11 := uint32(int32(v10) >> 23)
-		v12 := float32(int32(v11))
-		v15 := choose(v4, float32(0x1.9p+04), math.Float32frombits(0x00000000))
-		v16 := v12 - v15
-		v17 := math.Float32bits(v16)
-		v19 := v17 ^ uint32(0x80000000)
-		v20 := math.Float32frombits(v19)
-		v21 := timesPowerOfTwo(v0, v20)
-		v22 := timesPowerOfTwo(float32(0x1p+00), v20)
-		v23 := v22 - float32(0x1p+00)
-		v24 := v21 + v23
-		v27 := fma.Float32(float32(0x1.340ebap-05), v24, float32(-0x1.75002ep-04))
-		v29 := fma.Float32(v27, v24, float32(0x1.df1c62p-04))
-		v31 := fma.Float32(v29, v24, float32(-0x1.04ad98p-03))
-		v33 := fma.Float32(v31, v24, float32(0x1.24638ep-03))
-		v35 := fma.Float32(v33, v24, float32(-0x1.5519d2p-03))
-		v37 := fma.Float32(v35, v24, float32(0x1.999764p-03))
-		v39 := fma.Float32(v37, v24, float32(-0x1.00006ep-02))
-		v41 := fma.Float32(v39, v24, float32(0x1.55555ap-02))
-		v42 := float32(v24 * v24)
-		v43 := float32(v24 * v42)
-		v44 := float32(v43 * v41)
-		v46 := fma.Float32(v16, float32(-0x1.05c61p-29), v44)
-		v48 := fma.Float32(v42, float32(-0x1p-01), v46)
-		v50 := v24 + v48
-		v51 := fma.Float32(v16, float32(0x1.62e43p-01), v50)
-		v53 := v2 < math.Float32frombits(0x7f800000)
-		v54 := choose(v53, v51, v2)
-		v55 := v2 < math.Float32frombits(0x00000000)
-		v57 := choose(v55, math.Float32frombits(0x7fc00000), v54)
-		v58 := v2 == math.Float32frombits(0x00000000)
-		v60 := choose(v58, math.Float32frombits(0xff800000), v57)
-		v61 := v0 == math.Float32frombits(0x00000000)
-		v62 := choose(v61, v0, v60)
-		dst[i] = v62
+		xi := x[i]
+		t1 := 1 + xi
+		t2 := t1 < 0x1p-126
+		t3 := uint32(int32(math.Float32bits(choose(t2, float32(t1*0x1p+25), t1))-0x3f400000) >> 23)
+		t4 := float32(int32(t3)) - choose(t2, 25, 0)
+		t5 := math.Float32frombits(math.Float32bits(t4) ^ 0x80000000)
+		t6 := timesPowerOfTwo(xi, t5) + (timesPowerOfTwo(1, t5) - 1)
+		t7 := fma.Float32(fma.Float32(0x1.340ebap-05, t6, -0x1.75002ep-04), t6, 0x1.df1c62p-04)
+		t8 := fma.Float32(fma.Float32(t7, t6, -0x1.04ad98p-03), t6, 0x1.24638ep-03)
+		t9 := fma.Float32(fma.Float32(t8, t6, -0x1.5519d2p-03), t6, 0x1.999764p-03)
+		t10 := float32(t6 * t6)
+		t11 := float32(float32(t6*t10) * fma.Float32(fma.Float32(t9, t6, -0x1.00006ep-02), t6, 0x1.55555ap-02))
+		t12 := fma.Float32(t4, 0x1.62e43p-01, t6+fma.Float32(t10, -0.5, fma.Float32(t4, -0x1.05c61p-29, t11)))
+		t13 := choose(t1 < math.Float32frombits(0x7f800000), t12, t1)
+		t14 := choose(t1 < 0, math.Float32frombits(0x7fc00000), t13)
+		dst[i] = choose(xi == 0, xi, choose(t1 == 0, math.Float32frombits(0xff800000), t14))
 	}
 }
 
 // sigmoidPortable writes 1/(1+exp(-x)).
-func sigmoidPortable(dst []float32, x []float32) {
+func sigmoidPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 | uint32(0x80000000)
-		v4 := math.Float32frombits(v3)
-		v8 := v4 <= float32(-0x1.ap+06)
-		v9 := choose(v8, math.Float32frombits(0x00000000), v4)
-		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v13 := v12 - float32(0x1.8p+23)
-		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
-		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v17, float32(0x1p+00))
-		v28 := fma.Float32(v27, v17, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v13)
-		v30 := choose(v8, math.Float32frombits(0x00000000), v29)
-		v31 := v0 < math.Float32frombits(0x00000000)
-		v32 := choose(v31, v30, float32(0x1p+00))
-		v33 := float32(0x1p+00) + v30
-		v34 := v32 / v33
-		dst[i] = v34
+		xi := x[i]
+		t1 := math.Float32frombits(math.Float32bits(xi) | 0x80000000)
+		t2 := t1 <= -104
+		t3 := choose(t2, 0, t1)
+		t4 := fma.Float32(t3, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t5 := fma.Float32(-t4, -0x1.05c61p-29, fma.Float32(-t4, 0x1.62e43p-01, t3))
+		t6 := fma.Float32(fma.Float32(0x1.6a474ep-10, t5, 0x1.1239a8p-07), t5, 0x1.5558b6p-05)
+		t7 := fma.Float32(fma.Float32(fma.Float32(t6, t5, 0x1.555492p-03), t5, 0x1.fffffcp-02), t5, 1)
+		t8 := choose(t2, 0, timesPowerOfTwo(fma.Float32(t7, t5, 1), t4))
+		dst[i] = choose(xi < 0, t8, 1) / (1 + t8)
 	}
 }
 
 // tanhPortable writes the hyperbolic tangent of x.
-func tanhPortable(dst []float32, x []float32) {
+func tanhPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := math.Float32bits(v0)
-		v4 := v2 & uint32(0x7fffffff)
-		v5 := math.Float32frombits(v4)
-		v6 := float32(float32(-0x1p+01) * v5)
-		v8 := larger(float32(-0x1.4p+06), v6)
-		v11 := fma.Float32(v8, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v12 := v11 - float32(0x1.8p+23)
-		v14 := fma.Float32(-v12, float32(0x1.62e43p-01), v8)
-		v16 := fma.Float32(-v12, float32(-0x1.05c61p-29), v14)
-		v18 := timesPowerOfTwo(float32(0x1p+00), v12)
-		v21 := fma.Float32(float32(0x1.6a474ep-10), v16, float32(0x1.1239a8p-07))
-		v23 := fma.Float32(v21, v16, float32(0x1.5558b6p-05))
-		v25 := fma.Float32(v23, v16, float32(0x1.555492p-03))
-		v27 := fma.Float32(v25, v16, float32(0x1.fffffcp-02))
-		v28 := float32(v16 * v16)
-		v29 := fma.Float32(v27, v28, v16)
-		v30 := v18 - float32(0x1p+00)
-		v31 := fma.Float32(v29, v18, v30)
-		v33 := v31 < float32(-0x1.555556p-01)
-		v34 := v31 + float32(0x1p+00)
-		v35 := v34 + v34
-		v36 := choose(v33, v35, v31)
-		v38 := float32(0x1p+01) + v31
-		v39 := v36 / v38
-		v40 := float32(0x1p+00) - v39
-		v41 := choose(v33, v40, v39)
-		v42 := math.Float32bits(v41)
-		v43 := v42 & uint32(0x7fffffff)
-		v45 := v2 & uint32(0x80000000)
-		v46 := v43 | v45
-		v47 := math.Float32frombits(v46)
-		dst[i] = v47
+		t1 := math.Float32bits(x[i])
+		t2 := larger(-80, float32(-2*math.Float32frombits(t1&0x7fffffff)))
+		t3 := fma.Float32(t2, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t4 := fma.Float32(-t3, -0x1.05c61p-29, fma.Float32(-t3, 0x1.62e43p-01, t2))
+		t5 := timesPowerOfTwo(1, t3)
+		t6 := fma.Float32(fma.Float32(0x1.6a474ep-10, t4, 0x1.1239a8p-07), t4, 0x1.5558b6p-05)
+		t7 := fma.Float32(fma.Float32(t6, t4, 0x1.555492p-03), t4, 0x1.fffffcp-02)
+		t8 := fma.Float32(fma.Float32(t7, float32(t4*t4), t4), t5, t5-1)
+		t9 := t8 < -0x1.555556p-01
+		t10 := t8 + 1
+		t11 := choose(t9, t10+t10, t8) / (2 + t8)
+		dst[i] = math.Float32frombits((math.Float32bits(choose(t9, 1-t11, t11)) & 0x7fffffff) | (t1 & 0x80000000))
 	}
 }
 
 // sinSmallPortable writes the sine of x, |x| <= 1e5.
-func sinSmallPortable(dst []float32, x []float32) {
+func sinSmallPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v3 := fma.Float32(v0, float32(0x1.45f306p-01), float32(0x1.8p+23))
-		v4 := v3 - float32(0x1.8p+23)
-		v6 := fma.Float32(-v4, float32(0x1.921fb6p+00), v0)
-		v8 := fma.Float32(-v4, float32(-0x1.777a5cp-25), v6)
-		v10 := fma.Float32(-v4, float32(-0x1.ee59dap-50), v8)
-		v11 := math.Float32bits(v3)
-		v12 := float32(v10 * v10)
-		v13 := float32(v10 * v12)
-		v16 := fma.Float32(float32(0x1.7c3382p-19), v12, float32(-0x1.a05962p-13))
-		v18 := fma.Float32(v16, v12, float32(0x1.111174p-07))
-		v20 := fma.Float32(v18, v12, float32(-0x1.555556p-03))
-		v21 := fma.Float32(v13, v20, v10)
-		v24 := fma.Float32(float32(0x1.99e812p-16), v12, float32(-0x1.6c0c28p-10))
-		v26 := fma.Float32(v24, v12, float32(0x1.55554ap-05))
-		v28 := fma.Float32(v12, v26, float32(-0x1p-01))
-		v30 := fma.Float32(v12, v28, float32(0x1p+00))
-		v32 := v11 & uint32(0x1)
-		v33 := float32(int32(v32))
-		v35 := v33 == math.Float32frombits(0x00000000)
-		v36 := v11 << 30
-		v38 := v36 & uint32(0x80000000)
-		v39 := choose(v35, v21, v30)
-		v40 := math.Float32bits(v39)
-		v41 := v40 ^ v38
-		v42 := math.Float32frombits(v41)
-		v43 := v0 == math.Float32frombits(0x00000000)
-		v44 := choose(v43, v0, v42)
-		dst[i] = v44
+		xi := x[i]
+		t1 := fma.Float32(xi, 0x1.45f306p-01, 0x1.8p+23)
+		t2 := t1 - 0x1.8p+23
+		t3 := fma.Float32(-t2, -0x1.777a5cp-25, fma.Float32(-t2, 0x1.921fb6p+00, xi))
+		t4 := fma.Float32(-t2, -0x1.ee59dap-50, t3)
+		t5 := math.Float32bits(t1)
+		t6 := float32(t4 * t4)
+		t7 := fma.Float32(fma.Float32(0x1.7c3382p-19, t6, -0x1.a05962p-13), t6, 0x1.111174p-07)
+		t8 := fma.Float32(fma.Float32(0x1.99e812p-16, t6, -0x1.6c0c28p-10), t6, 0x1.55554ap-05)
+		t9 := fma.Float32(float32(t4*t6), fma.Float32(t7, t6, -0x1.555556p-03), t4)
+		t10 := math.Float32bits(choose(float32(int32(t5&1)) == 0, t9, fma.Float32(t6, fma.Float32(t6, t8, -0.5), 1)))
+		dst[i] = choose(xi == 0, xi, math.Float32frombits(t10^((t5<<30)&0x80000000)))
 	}
 }
 
 // cosSmallPortable writes the cosine of x, |x| <= 1e5.
-func cosSmallPortable(dst []float32, x []float32) {
+func cosSmallPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v3 := fma.Float32(v0, float32(0x1.45f306p-01), float32(0x1.8p+23))
-		v4 := v3 - float32(0x1.8p+23)
-		v6 := fma.Float32(-v4, float32(0x1.921fb6p+00), v0)
-		v8 := fma.Float32(-v4, float32(-0x1.777a5cp-25), v6)
-		v10 := fma.Float32(-v4, float32(-0x1.ee59dap-50), v8)
-		v11 := math.Float32bits(v3)
-		v13 := v11 + uint32(0x1)
-		v14 := float32(v10 * v10)
-		v15 := float32(v10 * v14)
-		v18 := fma.Float32(float32(0x1.7c3382p-19), v14, float32(-0x1.a05962p-13))
-		v20 := fma.Float32(v18, v14, float32(0x1.111174p-07))
-		v22 := fma.Float32(v20, v14, float32(-0x1.555556p-03))
-		v23 := fma.Float32(v15, v22, v10)
-		v26 := fma.Float32(float32(0x1.99e812p-16), v14, float32(-0x1.6c0c28p-10))
-		v28 := fma.Float32(v26, v14, float32(0x1.55554ap-05))
-		v30 := fma.Float32(v14, v28, float32(-0x1p-01))
-		v32 := fma.Float32(v14, v30, float32(0x1p+00))
-		v33 := v13 & uint32(0x1)
-		v34 := float32(int32(v33))
-		v36 := v34 == math.Float32frombits(0x00000000)
-		v37 := v13 << 30
-		v39 := v37 & uint32(0x80000000)
-		v40 := choose(v36, v23, v32)
-		v41 := math.Float32bits(v40)
-		v42 := v41 ^ v39
-		v43 := math.Float32frombits(v42)
-		dst[i] = v43
+		xi := x[i]
+		t1 := fma.Float32(xi, 0x1.45f306p-01, 0x1.8p+23)
+		t2 := t1 - 0x1.8p+23
+		t3 := fma.Float32(-t2, -0x1.777a5cp-25, fma.Float32(-t2, 0x1.921fb6p+00, xi))
+		t4 := fma.Float32(-t2, -0x1.ee59dap-50, t3)
+		t5 := math.Float32bits(t1) + 1
+		t6 := float32(t4 * t4)
+		t7 := fma.Float32(fma.Float32(0x1.7c3382p-19, t6, -0x1.a05962p-13), t6, 0x1.111174p-07)
+		t8 := fma.Float32(fma.Float32(0x1.99e812p-16, t6, -0x1.6c0c28p-10), t6, 0x1.55554ap-05)
+		t9 := fma.Float32(float32(t4*t6), fma.Float32(t7, t6, -0x1.555556p-03), t4)
+		t10 := math.Float32bits(choose(float32(int32(t5&1)) == 0, t9, fma.Float32(t6, fma.Float32(t6, t8, -0.5), 1)))
+		dst[i] = math.Float32frombits(t10 ^ ((t5 << 30) & 0x80000000))
 	}
 }
 
 // signPortable writes 1 for x > 0, -1 for x < 0, else x.
-func signPortable(dst []float32, x []float32) {
+func signPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v2 := v0 > math.Float32frombits(0x00000000)
-		v4 := v0 < math.Float32frombits(0x00000000)
-		v6 := choose(v4, float32(-0x1p+00), v0)
-		v7 := choose(v2, float32(0x1p+00), v6)
-		dst[i] = v7
+		xi := x[i]
+		dst[i] = choose(xi > 0, 1, choose(xi < 0, -1, xi))
 	}
 }
 
 // floorPortable writes the largest integer up to x.
-func floorPortable(dst []float32, x []float32) {
+func floorPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := float32(math.Floor(float64(v0)))
-		dst[i] = v1
+		dst[i] = float32(math.Floor(float64(x[i])))
 	}
 }
 
 // ceilPortable writes the least integer from x.
-func ceilPortable(dst []float32, x []float32) {
+func ceilPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := float32(math.Ceil(float64(v0)))
-		dst[i] = v1
+		dst[i] = float32(math.Ceil(float64(x[i])))
 	}
 }
 
 // roundPortable writes the nearest integer, even on ties.
-func roundPortable(dst []float32, x []float32) {
+func roundPortable(dst, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := float32(math.RoundToEven(float64(v0)))
-		dst[i] = v1
+		dst[i] = float32(math.RoundToEven(float64(x[i])))
 	}
 }
 
 // addPortable writes a + b.
-func addPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func addPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 + v1
-		dst[i] = v2
+		dst[i] = a[i] + b[i]
 	}
 }
 
 // addScalarPortable writes a + b.
-func addScalarPortable(dst []float32, a []float32, b float32) {
+func addScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 + b
-		dst[i] = v2
+		dst[i] = a[i] + b
 	}
 }
 
 // scalarAddPortable writes a + b.
-func scalarAddPortable(dst []float32, b []float32, a float32) {
+func scalarAddPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := a + v0
-		dst[i] = v2
+		dst[i] = a + b[i]
 	}
 }
 
 // subPortable writes a - b.
-func subPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func subPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 - v1
-		dst[i] = v2
+		dst[i] = a[i] - b[i]
 	}
 }
 
 // subScalarPortable writes a - b.
-func subScalarPortable(dst []float32, a []float32, b float32) {
+func subScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 - b
-		dst[i] = v2
+		dst[i] = a[i] - b
 	}
 }
 
 // scalarSubPortable writes a - b.
-func scalarSubPortable(dst []float32, b []float32, a float32) {
+func scalarSubPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := a - v0
-		dst[i] = v2
+		dst[i] = a - b[i]
 	}
 }
 
 // mulPortable writes a * b.
-func mulPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func mulPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := float32(v0 * v1)
-		dst[i] = v2
+		dst[i] = float32(a[i] * b[i])
 	}
 }
 
 // mulScalarPortable writes a * b.
-func mulScalarPortable(dst []float32, a []float32, b float32) {
+func mulScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := float32(v0 * b)
-		dst[i] = v2
+		dst[i] = float32(a[i] * b)
 	}
 }
 
 // scalarMulPortable writes a * b.
-func scalarMulPortable(dst []float32, b []float32, a float32) {
+func scalarMulPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := float32(a * v0)
-		dst[i] = v2
+		dst[i] = float32(a * b[i])
 	}
 }
 
 // divPortable writes a / b.
-func divPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func divPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 / v1
-		dst[i] = v2
+		dst[i] = a[i] / b[i]
 	}
 }
 
 // divScalarPortable writes a / b.
-func divScalarPortable(dst []float32, a []float32, b float32) {
+func divScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 / b
-		dst[i] = v2
+		dst[i] = a[i] / b
 	}
 }
 
 // scalarDivPortable writes a / b.
-func scalarDivPortable(dst []float32, b []float32, a float32) {
+func scalarDivPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := a / v0
-		dst[i] = v2
+		dst[i] = a / b[i]
 	}
 }
 
 // maxPortable writes the larger one of a and b.
-func maxPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func maxPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := isNaN(v0) || isNaN(v0)
-		v3 := larger(v0, v1)
-		v4 := choose(v2, v0, v3)
-		dst[i] = v4
+		ai := a[i]
+		dst[i] = choose(isNaN(ai), ai, larger(ai, b[i]))
 	}
 }
 
 // maxScalarPortable writes the larger one of a and b.
-func maxScalarPortable(dst []float32, a []float32, b float32) {
+func maxScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := isNaN(v0) || isNaN(v0)
-		v3 := larger(v0, b)
-		v4 := choose(v2, v0, v3)
-		dst[i] = v4
+		ai := a[i]
+		dst[i] = choose(isNaN(ai), ai, larger(ai, b))
 	}
 }
 
 // scalarMaxPortable writes the larger one of a and b.
-func scalarMaxPortable(dst []float32, b []float32, a float32) {
+func scalarMaxPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := isNaN(a) || isNaN(a)
-		v3 := larger(a, v0)
-		v4 := choose(v2, a, v3)
-		dst[i] = v4
+		dst[i] = choose(isNaN(a), a, larger(a, b[i]))
 	}
 }
 
 // minPortable writes the smaller one of a and b.
-func minPortable(dst []float32, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func minPortable(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := isNaN(v0) || isNaN(v0)
-		v3 := smaller(v0, v1)
-		v4 := choose(v2, v0, v3)
-		dst[i] = v4
+		ai := a[i]
+		dst[i] = choose(isNaN(ai), ai, smaller(ai, b[i]))
 	}
 }
 
 // minScalarPortable writes the smaller one of a and b.
-func minScalarPortable(dst []float32, a []float32, b float32) {
+func minScalarPortable(dst, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := isNaN(v0) || isNaN(v0)
-		v3 := smaller(v0, b)
-		v4 := choose(v2, v0, v3)
-		dst[i] = v4
+		ai := a[i]
+		dst[i] = choose(isNaN(ai), ai, smaller(ai, b))
 	}
 }
 
 // scalarMinPortable writes the smaller one of a and b.
-func scalarMinPortable(dst []float32, b []float32, a float32) {
+func scalarMinPortable(dst, b []float32, a float32) {
 	b = b[:len(dst)]
 	for i := range dst {
-		v0 := b[i]
-		v2 := isNaN(a) || isNaN(a)
-		v3 := smaller(a, v0)
-		v4 := choose(v2, a, v3)
-		dst[i] = v4
+		dst[i] = choose(isNaN(a), a, smaller(a, b[i]))
 	}
 }
 
 // equalPortable compares a with b.
-func equalPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func equalPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 == v1
-		dst[i] = v2
+		dst[i] = a[i] == b[i]
 	}
 }
 
@@ -602,21 +383,15 @@ func equalPortable(dst []bool, a []float32, b []float32) {
 func equalScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 == b
-		dst[i] = v2
+		dst[i] = a[i] == b
 	}
 }
 
 // lessPortable compares a with b.
-func lessPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func lessPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 < v1
-		dst[i] = v2
+		dst[i] = a[i] < b[i]
 	}
 }
 
@@ -624,21 +399,15 @@ func lessPortable(dst []bool, a []float32, b []float32) {
 func lessScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 < b
-		dst[i] = v2
+		dst[i] = a[i] < b
 	}
 }
 
 // lessEqualPortable compares a with b.
-func lessEqualPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func lessEqualPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 <= v1
-		dst[i] = v2
+		dst[i] = a[i] <= b[i]
 	}
 }
 
@@ -646,21 +415,15 @@ func lessEqualPortable(dst []bool, a []float32, b []float32) {
 func lessEqualScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 <= b
-		dst[i] = v2
+		dst[i] = a[i] <= b
 	}
 }
 
 // notEqualPortable compares a with b.
-func notEqualPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func notEqualPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 != v1
-		dst[i] = v2
+		dst[i] = a[i] != b[i]
 	}
 }
 
@@ -668,21 +431,15 @@ func notEqualPortable(dst []bool, a []float32, b []float32) {
 func notEqualScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 != b
-		dst[i] = v2
+		dst[i] = a[i] != b
 	}
 }
 
 // greaterPortable compares a with b.
-func greaterPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func greaterPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 > v1
-		dst[i] = v2
+		dst[i] = a[i] > b[i]
 	}
 }
 
@@ -690,21 +447,15 @@ func greaterPortable(dst []bool, a []float32, b []float32) {
 func greaterScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 > b
-		dst[i] = v2
+		dst[i] = a[i] > b
 	}
 }
 
 // greaterEqualPortable compares a with b.
-func greaterEqualPortable(dst []bool, a []float32, b []float32) {
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func greaterEqualPortable(dst []bool, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := v0 >= v1
-		dst[i] = v2
+		dst[i] = a[i] >= b[i]
 	}
 }
 
@@ -712,53 +463,15 @@ func greaterEqualPortable(dst []bool, a []float32, b []float32) {
 func greaterEqualScalarPortable(dst []bool, a []float32, b float32) {
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v2 := v0 >= b
-		dst[i] = v2
+		dst[i] = a[i] >= b
 	}
 }
 
 // wherePortable writes a where cond holds, else b.
-func wherePortable(dst []float32, cond []bool, a []float32, b []float32) {
-	cond = cond[:len(dst)]
-	a = a[:len(dst)]
-	b = b[:len(dst)]
+func wherePortable(dst []float32, cond []bool, a, b []float32) {
+	cond, a, b = cond[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
-		v0 := cond[i]
-		v1 := a[i]
-		v2 := b[i]
-		v3 := choose(v0, v1, v2)
-		dst[i] = v3
-	}
-}
-
-// wavePortable writes the sine of r + quarter*pi/2.
-func wavePortable(dst []float32, r []float32, quarter []int32) {
-	r = r[:len(dst)]
-	quarter = quarter[:len(dst)]
-	for i := range dst {
-		v0 := r[i]
-		v1 := uint32(quarter[i])
-		v2 := float32(v0 * v0)
-		v3 := float32(v0 * v2)
-		v6 := fma.Float32(float32(0x1.7c3382p-19), v2, float32(-0x1.a05962p-13))
-		v8 := fma.Float32(v6, v2, float32(0x1.111174p-07))
-		v10 := fma.Float32(v8, v2, float32(-0x1.555556p-03))
-		v11 := fma.Float32(v3, v10, v0)
-		v14 := fma.Float32(float32(0x1.99e812p-16), v2, float32(-0x1.6c0c28p-10))
-		v16 := fma.Float32(v14, v2, float32(0x1.55554ap-05))
-		v18 := fma.Float32(v2, v16, float32(-0x1p-01))
-		v20 := fma.Float32(v2, v18, float32(0x1p+00))
-		v22 := v1 & uint32(0x1)
-		v23 := float32(int32(v22))
-		v25 := v23 == math.Float32frombits(0x00000000)
-		v26 := v1 << 30
-		v28 := v26 & uint32(0x80000000)
-		v29 := choose(v25, v11, v20)
-		v30 := math.Float32bits(v29)
-		v31 := v30 ^ v28
-		v32 := math.Float32frombits(v31)
-		dst[i] = v32
+		dst[i] = choose(cond[i], a[i], b[i])
 	}
 }
 
@@ -771,331 +484,209 @@ func fillPortable(dst []float32, s float32) {
 
 // sumLanesPortable adds x to the lanes.
 func sumLanesPortable(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
+		lanes = filled(0)
 	}
 	for i := range x {
-		v0 := x[i]
-		v2 := lanes[i%64]
-		v3 := v2 + v0
-		lanes[i%64] = v3
+		lanes[i%64] = lanes[i%64] + x[i]
 	}
 	return sumTree(lanes)
 }
 
 // maxLanesPortable keeps the largest x in the lanes.
 func maxLanesPortable(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], negativeInfinity)
+		lanes = filled(negativeInfinity)
 	}
 	for i := range x {
-		v0 := x[i]
-		v2 := lanes[i%64]
-		v3 := isNaN(v2) || isNaN(v2)
-		v4 := larger(v2, v0)
-		v5 := choose(v3, v2, v4)
-		lanes[i%64] = v5
+		t1 := lanes[i%64]
+		lanes[i%64] = choose(isNaN(t1), t1, larger(t1, x[i]))
 	}
 	return maxTree(lanes)
 }
 
 // minLanesPortable keeps the least x in the lanes.
 func minLanesPortable(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], positiveInfinity)
+		lanes = filled(positiveInfinity)
 	}
 	for i := range x {
-		v0 := x[i]
-		v2 := lanes[i%64]
-		v3 := isNaN(v2) || isNaN(v2)
-		v4 := smaller(v2, v0)
-		v5 := choose(v3, v2, v4)
-		lanes[i%64] = v5
+		t1 := lanes[i%64]
+		lanes[i%64] = choose(isNaN(t1), t1, smaller(t1, x[i]))
 	}
 	return minTree(lanes)
 }
 
 // maxAbsLanesPortable keeps the largest |x| in the lanes.
 func maxAbsLanesPortable(lanes *[64]float32, x []float32) float32 {
-	var own [64]float32
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], negativeInfinity)
+		lanes = filled(negativeInfinity)
 	}
 	for i := range x {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v3 := v1 & uint32(0x7fffffff)
-		v4 := math.Float32frombits(v3)
-		v6 := lanes[i%64]
-		v7 := isNaN(v6) || isNaN(v6)
-		v8 := larger(v6, v4)
-		v9 := choose(v7, v6, v8)
-		lanes[i%64] = v9
+		t1 := lanes[i%64]
+		lanes[i%64] = choose(isNaN(t1), t1, larger(t1, math.Float32frombits(math.Float32bits(x[i])&0x7fffffff)))
 	}
 	return maxTree(lanes)
 }
 
 // quotientLanesPortable writes a/b by r = 1/b, for b > 0 of moderate size, and keeps bits of a in the lanes that say where it is wrong.
-func quotientLanesPortable(lanes *[64]float32, dst []float32, a []float32, b float32, r float32) float32 {
-	var own [64]float32
+func quotientLanesPortable(lanes *[64]float32, dst, a []float32, b, r float32) float32 {
 	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
+		lanes = filled(0)
 	}
 	a = a[:len(dst)]
 	for i := range dst {
-		v0 := a[i]
-		v3 := float32(v0 * r)
-		v4 := fma.Float32(-b, v3, v0)
-		v5 := fma.Float32(v4, r, v3)
-		v6 := math.Float32bits(v5)
-		v8 := v6 & uint32(0x7fffffff)
-		v9 := math.Float32bits(v0)
-		v11 := v9 & uint32(0x80000000)
-		v12 := v8 | v11
-		v13 := math.Float32frombits(v12)
-		v14 := v9 & uint32(0x7fffffff)
-		v16 := v14 - uint32(0x20000000)
-		v17 := math.Float32frombits(v16)
-		v19 := v0 == math.Float32frombits(0x00000000)
-		v20 := choose(v19, math.Float32frombits(0x00000000), v17)
-		dst[i] = v13
-		v23 := lanes[i%64]
-		v24 := math.Float32bits(v23)
-		v25 := math.Float32bits(v20)
-		v26 := v24 | v25
-		v27 := math.Float32frombits(v26)
-		lanes[i%64] = v27
+		ai := a[i]
+		t1 := float32(ai * r)
+		t2 := math.Float32bits(ai)
+		t3 := (math.Float32bits(fma.Float32(fma.Float32(-b, t1, ai), r, t1)) & 0x7fffffff) | (t2 & 0x80000000)
+		dst[i] = math.Float32frombits(t3)
+		t4 := math.Float32bits(choose(ai == 0, 0, math.Float32frombits((t2&0x7fffffff)-0x20000000)))
+		lanes[i%64] = math.Float32frombits(math.Float32bits(lanes[i%64]) | t4)
 	}
 	return orTree(lanes)
 }
 
 // fusedAdamWPortable does s = g*clip; newM = m*b1 + s*r1; newV = v*b2 + (s*s)*r2; newP = p - ((newM/c1)/(sqrt(newV/c2)+eps) + p*decay)*rate.
-func fusedAdamWPortable(newP []float32, newM []float32, newV []float32, p []float32, m []float32, v []float32, g []float32, ahead int, clip float32, b1 float32, r1 float32, b2 float32, r2 float32, c1 float32, c2 float32, eps float32, decay float32, rate float32) {
-	newM = newM[:len(newP)]
-	newV = newV[:len(newP)]
-	p = p[:len(newP)]
-	m = m[:len(newP)]
-	v = v[:len(newP)]
-	g = g[:len(newP)]
+func fusedAdamWPortable(call *FusedCall) {
+	n := call.N
+	newP, newM, newV, p, m, v, g := floats(call.Out[0], n), floats(call.Out[1], n), floats(call.Out[2], n),
+		floats(call.In[0], n), floats(call.In[1], n), floats(call.In[2], n), floats(call.In[3], n)
+	s := &call.Scalars
+	clip, b1, r1, b2, r2, c1, c2, eps, decay, rate := s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9]
 	for i := range newP {
-		v0 := p[i]
-		v1 := m[i]
-		v2 := v[i]
-		v3 := g[i]
-		v14 := float32(v3 * clip)
-		v15 := float32(v1 * b1)
-		v16 := float32(v14 * r1)
-		v17 := v15 + v16
-		v18 := float32(v2 * b2)
-		v19 := float32(v14 * v14)
-		v20 := float32(v19 * r2)
-		v21 := v18 + v20
-		v22 := v17 / c1
-		v23 := v21 / c2
-		v24 := float32(math.Sqrt(float64(v23)))
-		v25 := v24 + eps
-		v26 := v22 / v25
-		v27 := float32(v0 * decay)
-		v28 := v26 + v27
-		v29 := float32(v28 * rate)
-		v30 := v0 - v29
-		newP[i] = v30
-		newM[i] = v17
-		newV[i] = v21
+		pi := p[i]
+		mi := m[i]
+		vi := v[i]
+		gi := g[i]
+		t1 := float32(gi * clip)
+		t2 := float32(mi*b1) + float32(t1*r1)
+		t3 := float32(vi*b2) + float32(float32(t1*t1)*r2)
+		t4 := float32((((t2 / c1) / (float32(math.Sqrt(float64(t3/c2))) + eps)) + float32(pi*decay)) * rate)
+		newP[i] = pi - t4
+		newM[i] = t2
+		newV[i] = t3
 	}
 }
 
 // fusedSquareMeanPortable does y = v*b + (g*g)*r.
-func fusedSquareMeanPortable(y []float32, v []float32, g []float32, ahead int, b float32, r float32) {
-	v = v[:len(y)]
-	g = g[:len(y)]
+func fusedSquareMeanPortable(call *FusedCall) {
+	n := call.N
+	y, v, g := floats(call.Out[0], n), floats(call.In[0], n), floats(call.In[1], n)
+	s := &call.Scalars
+	b, r := s[0], s[1]
 	for i := range y {
-		v0 := v[i]
-		v1 := g[i]
-		v4 := float32(v0 * b)
-		v5 := float32(v1 * v1)
-		v6 := float32(v5 * r)
-		v7 := v4 + v6
-		y[i] = v7
+		gi := g[i]
+		y[i] = float32(v[i]*b) + float32(float32(gi*gi)*r)
 	}
 }
 
 // fusedMeanPortable does y = m*b + g*r.
-func fusedMeanPortable(y []float32, m []float32, g []float32, ahead int, b float32, r float32) {
-	m = m[:len(y)]
-	g = g[:len(y)]
+func fusedMeanPortable(call *FusedCall) {
+	n := call.N
+	y, m, g := floats(call.Out[0], n), floats(call.In[0], n), floats(call.In[1], n)
+	s := &call.Scalars
+	b, r := s[0], s[1]
 	for i := range y {
-		v0 := m[i]
-		v1 := g[i]
-		v4 := float32(v0 * b)
-		v5 := float32(v1 * r)
-		v6 := v4 + v5
-		y[i] = v6
+		y[i] = float32(m[i]*b) + float32(g[i]*r)
 	}
 }
 
 // fusedSwiGLUSlopePortable does s = logistic(a); u = a*s; y = u*b; d = s*((one-s)*a + one).
-func fusedSwiGLUSlopePortable(u []float32, y []float32, d []float32, a []float32, b []float32, ahead int, one float32) {
-	y = y[:len(u)]
-	d = d[:len(u)]
-	a = a[:len(u)]
-	b = b[:len(u)]
+func fusedSwiGLUSlopePortable(call *FusedCall) {
+	n := call.N
+	u, y, d, a, b := floats(call.Out[0], n), floats(call.Out[1], n), floats(call.Out[2], n), floats(call.In[0], n),
+		floats(call.In[1], n)
+	s := &call.Scalars
+	one := s[0]
 	for i := range u {
-		v0 := a[i]
-		v1 := b[i]
-		v3 := math.Float32bits(v0)
-		v5 := v3 | uint32(0x80000000)
-		v6 := math.Float32frombits(v5)
-		v10 := v6 <= float32(-0x1.ap+06)
-		v11 := choose(v10, math.Float32frombits(0x00000000), v6)
-		v14 := fma.Float32(v11, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v15 := v14 - float32(0x1.8p+23)
-		v17 := fma.Float32(-v15, float32(0x1.62e43p-01), v11)
-		v19 := fma.Float32(-v15, float32(-0x1.05c61p-29), v17)
-		v22 := fma.Float32(float32(0x1.6a474ep-10), v19, float32(0x1.1239a8p-07))
-		v24 := fma.Float32(v22, v19, float32(0x1.5558b6p-05))
-		v26 := fma.Float32(v24, v19, float32(0x1.555492p-03))
-		v28 := fma.Float32(v26, v19, float32(0x1.fffffcp-02))
-		v29 := fma.Float32(v28, v19, float32(0x1p+00))
-		v30 := fma.Float32(v29, v19, float32(0x1p+00))
-		v31 := timesPowerOfTwo(v30, v15)
-		v32 := choose(v10, math.Float32frombits(0x00000000), v31)
-		v33 := v0 < math.Float32frombits(0x00000000)
-		v34 := choose(v33, v32, float32(0x1p+00))
-		v35 := float32(0x1p+00) + v32
-		v36 := v34 / v35
-		v37 := float32(v0 * v36)
-		v38 := float32(v37 * v1)
-		v39 := one - v36
-		v40 := float32(v39 * v0)
-		v41 := v40 + one
-		v42 := float32(v36 * v41)
-		u[i] = v37
-		y[i] = v38
-		d[i] = v42
+		ai := a[i]
+		bi := b[i]
+		t1 := math.Float32frombits(math.Float32bits(ai) | 0x80000000)
+		t2 := t1 <= -104
+		t3 := choose(t2, 0, t1)
+		t4 := fma.Float32(t3, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t5 := fma.Float32(-t4, -0x1.05c61p-29, fma.Float32(-t4, 0x1.62e43p-01, t3))
+		t6 := fma.Float32(fma.Float32(0x1.6a474ep-10, t5, 0x1.1239a8p-07), t5, 0x1.5558b6p-05)
+		t7 := fma.Float32(fma.Float32(fma.Float32(t6, t5, 0x1.555492p-03), t5, 0x1.fffffcp-02), t5, 1)
+		t8 := choose(t2, 0, timesPowerOfTwo(fma.Float32(t7, t5, 1), t4))
+		t9 := choose(ai < 0, t8, 1) / (1 + t8)
+		t10 := float32(ai * t9)
+		u[i] = t10
+		y[i] = float32(t10 * bi)
+		d[i] = float32(t9 * (float32((one-t9)*ai) + one))
 	}
 }
 
 // fusedSwiGLUPortable does y = (a*logistic(a))*b.
-func fusedSwiGLUPortable(y []float32, a []float32, b []float32, ahead int) {
-	a = a[:len(y)]
-	b = b[:len(y)]
+func fusedSwiGLUPortable(call *FusedCall) {
+	n := call.N
+	y, a, b := floats(call.Out[0], n), floats(call.In[0], n), floats(call.In[1], n)
 	for i := range y {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := math.Float32bits(v0)
-		v4 := v2 | uint32(0x80000000)
-		v5 := math.Float32frombits(v4)
-		v9 := v5 <= float32(-0x1.ap+06)
-		v10 := choose(v9, math.Float32frombits(0x00000000), v5)
-		v13 := fma.Float32(v10, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v14 := v13 - float32(0x1.8p+23)
-		v16 := fma.Float32(-v14, float32(0x1.62e43p-01), v10)
-		v18 := fma.Float32(-v14, float32(-0x1.05c61p-29), v16)
-		v21 := fma.Float32(float32(0x1.6a474ep-10), v18, float32(0x1.1239a8p-07))
-		v23 := fma.Float32(v21, v18, float32(0x1.5558b6p-05))
-		v25 := fma.Float32(v23, v18, float32(0x1.555492p-03))
-		v27 := fma.Float32(v25, v18, float32(0x1.fffffcp-02))
-		v28 := fma.Float32(v27, v18, float32(0x1p+00))
-		v29 := fma.Float32(v28, v18, float32(0x1p+00))
-		v30 := timesPowerOfTwo(v29, v14)
-		v31 := choose(v9, math.Float32frombits(0x00000000), v30)
-		v32 := v0 < math.Float32frombits(0x00000000)
-		v33 := choose(v32, v31, float32(0x1p+00))
-		v34 := float32(0x1p+00) + v31
-		v35 := v33 / v34
-		v36 := float32(v0 * v35)
-		v37 := float32(v36 * v1)
-		y[i] = v37
+		ai := a[i]
+		t1 := math.Float32frombits(math.Float32bits(ai) | 0x80000000)
+		t2 := t1 <= -104
+		t3 := choose(t2, 0, t1)
+		t4 := fma.Float32(t3, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t5 := fma.Float32(-t4, -0x1.05c61p-29, fma.Float32(-t4, 0x1.62e43p-01, t3))
+		t6 := fma.Float32(fma.Float32(0x1.6a474ep-10, t5, 0x1.1239a8p-07), t5, 0x1.5558b6p-05)
+		t7 := fma.Float32(fma.Float32(fma.Float32(t6, t5, 0x1.555492p-03), t5, 0x1.fffffcp-02), t5, 1)
+		t8 := choose(t2, 0, timesPowerOfTwo(fma.Float32(t7, t5, 1), t4))
+		y[i] = float32(float32(ai*(choose(ai < 0, t8, 1)/(1+t8))) * b[i])
 	}
 }
 
 // fusedExpSumPortable does e = exp(x - top); sum(e).
-func fusedExpSumPortable(lanes *[64]float32, e []float32, x []float32, ahead int, top float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	x = x[:len(e)]
+func fusedExpSumPortable(call *FusedCall) {
+	n := call.N
+	e, x := floats(call.Out[0], n), floats(call.In[0], n)
+	s := &call.Scalars
+	top := s[0]
+	lanes := &call.lanes
 	for i := range e {
-		v0 := x[i]
-		v2 := v0 - top
-		v6 := v2 <= float32(-0x1.ap+06)
-		v7 := choose(v6, math.Float32frombits(0x00000000), v2)
-		v9 := smaller(float32(0x1.64p+06), v7)
-		v12 := fma.Float32(v9, float32(0x1.715476p+00), float32(0x1.8p+23))
-		v13 := v12 - float32(0x1.8p+23)
-		v15 := fma.Float32(-v13, float32(0x1.62e43p-01), v9)
-		v17 := fma.Float32(-v13, float32(-0x1.05c61p-29), v15)
-		v20 := fma.Float32(float32(0x1.6a474ep-10), v17, float32(0x1.1239a8p-07))
-		v22 := fma.Float32(v20, v17, float32(0x1.5558b6p-05))
-		v24 := fma.Float32(v22, v17, float32(0x1.555492p-03))
-		v26 := fma.Float32(v24, v17, float32(0x1.fffffcp-02))
-		v27 := fma.Float32(v26, v17, float32(0x1p+00))
-		v28 := fma.Float32(v27, v17, float32(0x1p+00))
-		v29 := timesPowerOfTwo(v28, v13)
-		v30 := choose(v6, math.Float32frombits(0x00000000), v29)
-		e[i] = v30
-		v33 := lanes[i%64]
-		v34 := v33 + v30
-		lanes[i%64] = v34
+		xi := x[i]
+		t1 := xi - top
+		t2 := t1 <= -104
+		t3 := smaller(89, choose(t2, 0, t1))
+		t4 := fma.Float32(t3, 0x1.715476p+00, 0x1.8p+23) - 0x1.8p+23
+		t5 := fma.Float32(-t4, -0x1.05c61p-29, fma.Float32(-t4, 0x1.62e43p-01, t3))
+		t6 := fma.Float32(fma.Float32(0x1.6a474ep-10, t5, 0x1.1239a8p-07), t5, 0x1.5558b6p-05)
+		t7 := fma.Float32(fma.Float32(fma.Float32(t6, t5, 0x1.555492p-03), t5, 0x1.fffffcp-02), t5, 1)
+		t8 := choose(t2, 0, timesPowerOfTwo(fma.Float32(t7, t5, 1), t4))
+		e[i] = t8
+		lanes[i%64] = lanes[i%64] + t8
 	}
-	return sumTree(lanes)
+	call.Sum = sumTree(lanes)
 }
 
 // fusedDotPortable does y = a*b; sum(y).
-func fusedDotPortable(lanes *[64]float32, a []float32, b []float32) float32 {
-	var own [64]float32
-	if lanes == nil {
-		lanes = &own
-		fillPortable(lanes[:], 0)
-	}
-	b = b[:len(a)]
+func fusedDotPortable(call *FusedCall) {
+	n := call.N
+	a, b := floats(call.In[0], n), floats(call.In[1], n)
+	lanes := &call.lanes
 	for i := range a {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := float32(v0 * v1)
-		v4 := lanes[i%64]
-		v5 := v4 + v2
-		lanes[i%64] = v5
+		lanes[i%64] = lanes[i%64] + float32(a[i]*b[i])
 	}
-	return sumTree(lanes)
+	call.Sum = sumTree(lanes)
 }
 
 // fusedWeightedQuotientPortable does y = (a/r)*w.
-func fusedWeightedQuotientPortable(y []float32, a []float32, w []float32, ahead int, r float32) {
-	a = a[:len(y)]
-	w = w[:len(y)]
+func fusedWeightedQuotientPortable(call *FusedCall) {
+	n := call.N
+	y, a, w := floats(call.Out[0], n), floats(call.In[0], n), floats(call.In[1], n)
+	s := &call.Scalars
+	r := s[0]
 	for i := range y {
-		v0 := a[i]
-		v1 := w[i]
-		v3 := v0 / r
-		v4 := float32(v3 * v1)
-		y[i] = v4
+		y[i] = float32((a[i] / r) * w[i])
 	}
 }
 
 // fusedProductSumPortable does y = a*b + c.
-func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32, ahead int) {
-	a = a[:len(y)]
-	b = b[:len(y)]
-	c = c[:len(y)]
+func fusedProductSumPortable(call *FusedCall) {
+	n := call.N
+	y, a, b, c := floats(call.Out[0], n), floats(call.In[0], n), floats(call.In[1], n), floats(call.In[2], n)
 	for i := range y {
-		v0 := a[i]
-		v1 := b[i]
-		v2 := c[i]
-		v3 := float32(v0 * v1)
-		v4 := v3 + v2
-		y[i] = v4
+		y[i] = float32(a[i]*b[i]) + c[i]
 	}
 }
 
@@ -1103,16 +694,9 @@ func fusedProductSumPortable(y []float32, a []float32, b []float32, c []float32,
 func toBfloat16Portable(dst []uint16, x []float32) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := x[i]
-		v1 := math.Float32bits(v0)
-		v2 := v1 >> 16
-		v4 := v2 & uint32(0x1)
-		v6 := v4 + uint32(0x7fff)
-		v7 := v1 + v6
-		v8 := v7 >> 16
-		v9 := isNaN(v0) || isNaN(v0)
-		v11 := chooseWord(v9, uint32(0x7fc0), v8)
-		dst[i] = uint16(v11)
+		xi := x[i]
+		t1 := math.Float32bits(xi)
+		dst[i] = uint16(chooseWord(isNaN(xi), 0x7fc0, (t1+(((t1>>16)&1)+0x7fff))>>16))
 	}
 }
 
@@ -1120,9 +704,56 @@ func toBfloat16Portable(dst []uint16, x []float32) {
 func fromBfloat16Portable(dst []float32, x []uint16) {
 	x = x[:len(dst)]
 	for i := range dst {
-		v0 := uint32(x[i])
-		v1 := v0 << 16
-		v2 := math.Float32frombits(v1)
-		dst[i] = v2
+		dst[i] = math.Float32frombits(uint32(x[i]) << 16)
 	}
+}
+
+// wavePortable writes the sine of r + quarter*pi/2.
+func wavePortable(dst, r []float32, quarter []int32) {
+	r, quarter = r[:len(dst)], quarter[:len(dst)]
+	for i := range dst {
+		ri := r[i]
+		quarteri := uint32(quarter[i])
+		t1 := float32(ri * ri)
+		t2 := fma.Float32(fma.Float32(0x1.7c3382p-19, t1, -0x1.a05962p-13), t1, 0x1.111174p-07)
+		t3 := fma.Float32(fma.Float32(0x1.99e812p-16, t1, -0x1.6c0c28p-10), t1, 0x1.55554ap-05)
+		t4 := fma.Float32(float32(ri*t1), fma.Float32(t2, t1, -0x1.555556p-03), ri)
+		t5 := choose(float32(int32(quarteri&1)) == 0, t4, fma.Float32(t1, fma.Float32(t1, t3, -0.5), 1))
+		dst[i] = math.Float32frombits(math.Float32bits(t5) ^ ((quarteri << 30) & 0x80000000))
+	}
+}
+
+var kernelsPortable = kernels{
+	unary: []func(dst, x []float32){
+		OpNeg: negPortable, OpAbs: absPortable, OpSqrt: sqrtPortable, OpRsqrt: rsqrtPortable, OpExp: expPortable,
+		OpExpm1: expm1Portable, OpLog: logPortable, OpLog1p: log1pPortable, OpSigmoid: sigmoidPortable, OpTanh: tanhPortable,
+		OpSin: sinSmallPortable, OpCos: cosSmallPortable, OpSign: signPortable, OpFloor: floorPortable, OpCeil: ceilPortable,
+		OpRound: roundPortable,
+	},
+	binary: []func(dst, a, b []float32){
+		OpAdd: addPortable, OpSub: subPortable, OpMul: mulPortable, OpDiv: divPortable, OpMax: maxPortable, OpMin: minPortable,
+	},
+	binaryScalar: []func(dst, a []float32, b float32){
+		OpAdd: addScalarPortable, OpSub: subScalarPortable, OpMul: mulScalarPortable, OpDiv: divScalarPortable,
+		OpMax: maxScalarPortable, OpMin: minScalarPortable,
+	},
+	scalarBinary: []func(dst, b []float32, a float32){
+		OpAdd: scalarAddPortable, OpSub: scalarSubPortable, OpMul: scalarMulPortable, OpDiv: scalarDivPortable,
+		OpMax: scalarMaxPortable, OpMin: scalarMinPortable,
+	},
+	compare: []func(dst []bool, a, b []float32){
+		OpEqual: equalPortable, OpLess: lessPortable, OpLessEqual: lessEqualPortable, OpNotEqual: notEqualPortable,
+		OpGreater: greaterPortable, OpGreaterEqual: greaterEqualPortable,
+	},
+	compareScalar: []func(dst []bool, a []float32, b float32){
+		OpEqual: equalScalarPortable, OpLess: lessScalarPortable, OpLessEqual: lessEqualScalarPortable,
+		OpNotEqual: notEqualScalarPortable, OpGreater: greaterScalarPortable, OpGreaterEqual: greaterEqualScalarPortable,
+	},
+	fused: []func(call *FusedCall){
+		fusedAdamWPortable, fusedSquareMeanPortable, fusedMeanPortable, fusedSwiGLUSlopePortable, fusedSwiGLUPortable,
+		fusedExpSumPortable, fusedDotPortable, fusedWeightedQuotientPortable, fusedProductSumPortable,
+	},
+	where: wherePortable, fill: fillPortable, sumLanes: sumLanesPortable, maxLanes: maxLanesPortable,
+	minLanes: minLanesPortable, maxAbsLanes: maxAbsLanesPortable, quotientLanes: quotientLanesPortable,
+	toBfloat16: toBfloat16Portable, fromBfloat16: fromBfloat16Portable,
 }

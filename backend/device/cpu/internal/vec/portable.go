@@ -41,6 +41,15 @@ func timesPowerOfTwo(a, n float32) float32 {
 
 var negativeInfinity, positiveInfinity = float32(math.Inf(-1)), float32(math.Inf(1))
 
+// filled returns lanes that begin with an identity.
+func filled(identity float32) *lanes {
+	w := new(lanes)
+	for i := range w {
+		w[i] = identity
+	}
+	return w
+}
+
 // tree brings the lanes together by halves.
 func tree(lanes *[64]float32, step func(a, b float32) float32) float32 {
 	w := *lanes

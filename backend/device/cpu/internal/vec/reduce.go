@@ -8,73 +8,56 @@ type Lanes = lanes
 
 // SumPiece adds a piece of a row to the lanes, and returns the sum so far. The last one is that of [Sum]. A piece has
 // up to 16,384 elements; all but the last a multiple of 64.
-func SumPiece(l Level, w *Lanes, x []float32) float32 { return sumLanes(l, w, x) }
+func SumPiece(l Level, w *Lanes, x []float32) float32 { return kernelsOf[l].sumLanes(w, x) }
 
 // MaxPiece is the same for [Max].
-func MaxPiece(l Level, w *Lanes, x []float32) float32 { return maxLanes(l, w, x) }
+func MaxPiece(l Level, w *Lanes, x []float32) float32 { return kernelsOf[l].maxLanes(w, x) }
 
 // MinPiece is the same for [Min].
-func MinPiece(l Level, w *Lanes, x []float32) float32 { return minLanes(l, w, x) }
+func MinPiece(l Level, w *Lanes, x []float32) float32 { return kernelsOf[l].minLanes(w, x) }
 
 // fold calls a kernel for the chunks of a row. All but the short rows need lanes that one call hands to the next.
-func fold(l Level, x []float32, identity float32, kernel func(l Level, w *lanes, x []float32) float32) float32 {
-	w := new(lanes)
-	fillPortable(w[:], identity)
+func fold(x []float32, identity float32, kernel func(lanes *lanes, x []float32) float32) float32 {
+	if len(x) <= chunk {
+		return kernel(nil, x)
+	}
+	w := filled(identity)
 	for len(x) > chunk {
-		kernel(l, w, x[:chunk])
+		kernel(w, x[:chunk])
 		x = x[chunk:]
 	}
-	return kernel(l, w, x)
+	return kernel(w, x)
 }
 
 // Sum returns the sum of x, 0 if it is empty.
-func Sum(l Level, x []float32) float32 {
-	if len(x) <= chunk {
-		return sumLanes(l, nil, x)
-	}
-	return fold(l, x, 0, sumLanes)
-}
+func Sum(l Level, x []float32) float32 { return fold(x, 0, kernelsOf[l].sumLanes) }
 
 // Max returns the largest element, NaN if there is one, -Inf if x is empty. Lanes are brought together as in a sum,
 // which says whether it is -0 or +0 where both are the largest.
-func Max(l Level, x []float32) float32 {
-	if len(x) <= chunk {
-		return maxLanes(l, nil, x)
-	}
-	return fold(l, x, negativeInfinity, maxLanes)
-}
+func Max(l Level, x []float32) float32 { return fold(x, negativeInfinity, kernelsOf[l].maxLanes) }
 
 // Min returns the least element, NaN if there is one, +Inf if x is empty.
-func Min(l Level, x []float32) float32 {
-	if len(x) <= chunk {
-		return minLanes(l, nil, x)
-	}
-	return fold(l, x, positiveInfinity, minLanes)
-}
+func Min(l Level, x []float32) float32 { return fold(x, positiveInfinity, kernelsOf[l].minLanes) }
 
 // SumRows sets each element of dst to the [Sum] of a row of x; rows have n elements, and follow one another.
-func SumRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &sumRowsTable, Sum) }
+func SumRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, kernelsOf[l].sumRows, Sum) }
 
 // MaxRows is the same for [Max].
-func MaxRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &maxRowsTable, Max) }
+func MaxRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, kernelsOf[l].maxRows, Max) }
 
 // MinRows is the same for [Min].
-func MinRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, &minRowsTable, Min) }
+func MinRows(l Level, dst, x []float32, n int) { rows(l, dst, x, n, kernelsOf[l].minRows, Min) }
 
 // rows reduces rows with a kernel of the level: between two calls for one row each, the processor would not read ahead.
 func rows(
-	l Level, dst, x []float32, n int, kernels *[numLevels]func(dst, x []float32, n int),
-	row func(l Level, x []float32) float32,
+	l Level, dst, x []float32, n int, kernel func(dst, x []float32, n int), row func(l Level, x []float32) float32,
 ) {
 	x = x[:len(dst)*n]
-	if f := kernels[l]; f != nil && n <= chunk && len(dst) > 0 {
-		f(dst, x, n)
+	if kernel != nil && n <= chunk && len(dst) > 0 {
+		kernel(dst, x, n)
 		return
 	}
 	for i := range dst {
 		dst[i] = row(l, x[i*n:][:n])
 	}
 }
-
-// maxAbs returns the largest absolute value of up to a chunk, NaN if there is one.
-func maxAbs(l Level, x []float32) float32 { return maxAbsLanes(l, nil, x) }

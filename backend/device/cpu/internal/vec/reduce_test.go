@@ -22,7 +22,7 @@ func lanesSum(x []float32) float32 {
 }
 
 var reductions = map[string]func(l Level, x []float32) float32{
-	"sum": Sum, "max": Max, "min": Min, "largest": maxAbs,
+	"sum": Sum, "max": Max, "min": Min, "largest": func(l Level, x []float32) float32 { return kernelsOf[l].maxAbsLanes(nil, x) },
 }
 
 func TestReduce_SameBits(t *testing.T) {

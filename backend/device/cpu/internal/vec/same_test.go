@@ -20,11 +20,11 @@ func results(l Level) (all []float32) {
 	const n = 1031
 	x, y, w := random(r, n), random(r, n), moderate(r, n)
 	dst := make([]float32, n)
-	for op := range unaryTable {
+	for op := range kernelsPortable.unary {
 		UnaryFunc(l, UnaryOp(op))(dst, x)
 		all = append(all, dst...)
 	}
-	for op := range binaryTable {
+	for op := range kernelsPortable.binary {
 		BinaryFunc(l, BinaryOp(op))(dst, x, y)
 		all = append(all, dst...)
 	}

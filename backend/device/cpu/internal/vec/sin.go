@@ -8,29 +8,23 @@ import (
 // waveLimit is up to where the kernels reduce an angle well.
 const waveLimit = 1e5
 
-// sinAt returns the sine at a level.
-func sinAt(l Level) func(dst, x []float32) {
-	return func(dst, x []float32) { sine(l, dst, x, 0, sinSmall) }
-}
-
-// cosAt returns the cosine at a level, the sine of a quarter turn more.
-func cosAt(l Level) func(dst, x []float32) {
-	return func(dst, x []float32) { sine(l, dst, x, 1, cosSmall) }
-}
-
-// sine calls small for a block of small angles, and else handles one element after the other.
-func sine(l Level, dst, x []float32, quarters int32, small func(l Level, dst, x []float32)) {
-	if m := maxAbs(l, x); m <= waveLimit {
-		small(l, dst, x)
+// sine writes OpSin or OpCos, the sine of a quarter turn more: by a kernel for a block of small angles, and else one
+// element after the other.
+func sine(l Level, op UnaryOp, dst, x []float32) {
+	if m := kernelsOf[l].maxAbsLanes(nil, x); m <= waveLimit {
+		kernelsOf[l].unary[op](dst, x)
 		return
 	}
 	for i, v := range x[:len(dst)] {
 		if a := math.Abs(float64(v)); a <= waveLimit || a > math.MaxFloat32 || a != a {
-			small(Portable, dst[i:i+1], x[i:i+1])
+			kernelsPortable.unary[op](dst[i:i+1], x[i:i+1])
 			continue
 		}
 		r, quarter := reduceLarge(v)
-		wavePortable(dst[i:i+1], []float32{r}, []int32{quarter + quarters})
+		if op == OpCos {
+			quarter++
+		}
+		wavePortable(dst[i:i+1], []float32{r}, []int32{quarter})
 	}
 }
 

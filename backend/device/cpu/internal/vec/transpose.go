@@ -10,7 +10,7 @@ type Block struct{ Rows, Columns, Dst, Src int }
 // Transpose writes dst[j*b.Dst+i] = src[i*b.Src+j] for i of the rows and j of the columns. What is less than a strip
 // takes narrower ones.
 func Transpose(l Level, dst, src []float32, b Block) {
-	strip := stripRows(l)
+	strip := kernelsOf[l].stripRows
 	if strip == 0 {
 		transposeAny(dst, src, b)
 		return
@@ -19,7 +19,7 @@ func Transpose(l Level, dst, src []float32, b Block) {
 	for j := 0; j < columns; j += transposeBlock {
 		n := min(transposeBlock, columns-j)
 		for i := 0; i < rows; i += strip {
-			transposeStrip(l, dst[j*b.Dst+i:], src[i*b.Src+j:], b.Dst, b.Src, n)
+			kernelsOf[l].transposeStrip(dst[j*b.Dst+i:], src[i*b.Src+j:], b.Dst, b.Src, n)
 		}
 	}
 	if columns < b.Columns && b.Rows > 0 {

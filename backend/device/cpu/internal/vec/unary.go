@@ -30,4 +30,9 @@ const chunk = 1 << 14
 
 // UnaryFunc returns the function for blocks: with up to 16,384 elements, as it cannot be interrupted. x is as long as
 // dst.
-func UnaryFunc(l Level, op UnaryOp) func(dst, x []float32) { return unaryTable[op][l] }
+func UnaryFunc(l Level, op UnaryOp) func(dst, x []float32) {
+	if op == OpSin || op == OpCos {
+		return func(dst, x []float32) { sine(l, op, dst, x) }
+	}
+	return kernelsOf[l].unary[op]
+}

@@ -111,11 +111,9 @@ func (s *steps) step(op string, a, b int) int {
 // stepCode says how a kernel does a step.
 var stepCode = map[string]func(p *program, a, b val) val{
 	"OpAdd": (*program).plus, "OpSub": (*program).minus, "OpMul": (*program).times, "OpDiv": (*program).over,
-	"OpSqrt": func(p *program, a, _ val) val { return p.sqrt(a) },
-	"OpExp":  func(p *program, a, _ val) val { return p.exp(a) }, "OpSigmoid": func(p *program, a,
-		_ val) val {
-		return p.sigmoid(a)
-	},
+	"OpSqrt":    func(p *program, a, _ val) val { return p.sqrt(a) },
+	"OpExp":     func(p *program, a, _ val) val { return p.exp(a) },
+	"OpSigmoid": func(p *program, a, _ val) val { return p.sigmoid(a) },
 }
 
 // code is stepCode, with divisions by a number told from others.
@@ -129,7 +127,7 @@ func (s *steps) code(t step) func(p *program, a, b val) val {
 // kernel returns the loop of a formula.
 func (s *steps) kernel() kernel {
 	k := kernel{
-		name: "fused" + upper(s.name), does: "does " + s.does, streams: join(out(strings.Fields(s.out)...),
+		fused: true, name: "fused" + upper(s.name), does: "does " + s.does, streams: join(out(strings.Fields(s.out)...),
 			in(s.streams...)), scalars: s.scalars,
 		body: func(p *program, ins, scalars []val) (results []val) {
 			values := append(append([]val{}, ins...), scalars...)
@@ -164,49 +162,23 @@ func fusedKernels() (list []kernel) {
 // fusedFile returns the table of the formulas.
 func fusedFile() string {
 	var out strings.Builder
-	out.WriteString(fileHead("") + "\nvar fusedTable = []Fused{\n")
-	for _, f := range formulas() {
+	out.WriteString(header + "package vec\n\nvar fusedTable = []Fused{\n")
+	for i, f := range formulas() {
 		s := f.steps()
-		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d, Prefetches: %t,\n"+
-			"\t\tSteps: []FusedStep{", f.does, f.name,
-			len(s.streams), len(s.scalars), ints(s.stored), s.sum, s.kernel().prefetches())
+		fmt.Fprintf(&out, "\t{ // %s\n\t\tName: %q, Streams: %d, Scalars: %d, Out: %s, Sum: %d, Prefetches: %t, "+
+			"kernel: %d,\n", f.does, f.name, len(s.streams), len(s.scalars), ints(s.stored), s.sum, s.kernel().prefetches(), i)
+		var list []string
 		for _, t := range s.list {
 			if t.b < 0 {
-				fmt.Fprintf(&out, "{Unary: %s, A: %d, B: -1}, ", t.op, t.a)
+				list = append(list, fmt.Sprintf("{Unary: %s, A: %d, B: -1}", t.op, t.a))
 			} else {
-				fmt.Fprintf(&out, "{Binary: %s, A: %d, B: %d}, ", t.op, t.a, t.b)
+				list = append(list, fmt.Sprintf("{Binary: %s, A: %d, B: %d}", t.op, t.a, t.b))
 			}
 		}
-		fmt.Fprintf(&out, "},\n\t\tRun: %s,\n\t},\n", s.call())
+		out.WriteString("\t\tSteps: []FusedStep{\n" + wrap("\t\t\t", 3, list) + ",\n\t\t},\n\t},\n")
 	}
 	out.WriteString("}\n")
 	return out.String()
-}
-
-// call returns the function that hands the operands over.
-func (s *steps) call() string {
-	k := s.kernel()
-	args := []string{"l"}
-	if s.sum >= 0 {
-		args = append(args, "nil")
-	}
-	for i := range s.stored {
-		args = append(args, fmt.Sprintf("c.out(%d)", i))
-	}
-	for i := range s.streams {
-		args = append(args, fmt.Sprintf("c.in(%d)", i))
-	}
-	if k.prefetches() {
-		args = append(args, "c.Ahead")
-	}
-	for i := range s.scalars {
-		args = append(args, fmt.Sprintf("c.Scalars[%d]", i))
-	}
-	call := fmt.Sprintf("%s(%s)", k.name, strings.Join(args, ", "))
-	if s.sum >= 0 {
-		return fmt.Sprintf("func(l Level, c *FusedCall) { c.Sum = %s }", call)
-	}
-	return fmt.Sprintf("func(l Level, c *FusedCall) { %s }", call)
 }
 
 func ints(list []int) string {

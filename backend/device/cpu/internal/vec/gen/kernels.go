@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"slices"
-	"strings"
 )
 
 // elem is the type of the elements of a stream.
@@ -33,7 +32,7 @@ type kernel struct {
 	scalars []string
 	fold    *fold // what its value is gathered with, nil for a loop that only writes
 	body    func(p *program, in []val, s []val) []val
-	tabled  bool // it is reached by a table only
+	fused   bool // its operands are those of a FusedCall
 }
 
 // fold gathers values in 64 lanes.
@@ -139,7 +138,7 @@ func kernels() []kernel {
 func unaryKernels() (list []kernel) {
 	def := func(name, does string, f func(p *program, x val) val) {
 		list = append(list, kernel{name, does, join(out("dst"), in("x")), nil, nil,
-			func(p *program, in, _ []val) []val { return one(f(p, in[0])) }, !strings.HasSuffix(name, "Small")})
+			func(p *program, in, _ []val) []val { return one(f(p, in[0])) }, false})
 	}
 	def("neg", "writes -x", (*program).neg)
 	def("abs", "writes |x|", (*program).abs)
@@ -164,11 +163,11 @@ func binaryKernels() (list []kernel) {
 	def := func(name, sign string, f func(p *program, a, b val) val) {
 		list = append(list,
 			kernel{name, "writes " + sign, join(out("dst"), in("a", "b")), nil, nil,
-				func(p *program, in, _ []val) []val { return one(f(p, in[0], in[1])) }, true},
+				func(p *program, in, _ []val) []val { return one(f(p, in[0], in[1])) }, false},
 			kernel{name + "Scalar", "writes " + sign, join(out("dst"), in("a")), []string{"b"}, nil,
-				func(p *program, in, s []val) []val { return one(f(p, in[0], s[0])) }, true},
+				func(p *program, in, s []val) []val { return one(f(p, in[0], s[0])) }, false},
 			kernel{"scalar" + upper(name), "writes " + sign, join(out("dst"), in("b")), []string{"a"}, nil,
-				func(p *program, in, s []val) []val { return one(f(p, s[0], in[0])) }, true})
+				func(p *program, in, s []val) []val { return one(f(p, s[0], in[0])) }, false})
 	}
 	def("add", "a + b", (*program).plus)
 	def("sub", "a - b", (*program).minus)
@@ -188,9 +187,9 @@ func compareKernels() (list []kernel) {
 		how := uint32(i)
 		list = append(list,
 			kernel{name, "compares a with b", join(dst, in("a", "b")), nil, nil,
-				func(p *program, in, _ []val) []val { return one(p.cmp(how, in[0], in[1])) }, true},
+				func(p *program, in, _ []val) []val { return one(p.cmp(how, in[0], in[1])) }, false},
 			kernel{name + "Scalar", "compares a with b", join(dst, in("a")), []string{"b"}, nil,
-				func(p *program, in, s []val) []val { return one(p.cmp(how, in[0], s[0])) }, true})
+				func(p *program, in, s []val) []val { return one(p.cmp(how, in[0], s[0])) }, false})
 	}
 	return list
 }

@@ -33,7 +33,7 @@ func neonFile(list []kernel) string {
 		}
 	}
 	var head strings.Builder
-	head.WriteString(header + "#include \"textflag.h\"\n\n")
+	head.WriteString(header + includes)
 	for i, bits := range consts.list {
 		for j := range 4 {
 			fmt.Fprintf(&head, "DATA constNEON<>+%d(SB)/4, $0x%08x\n", i*16+j*4, bits)
@@ -59,26 +59,33 @@ func (e *neon) groups() int {
 }
 
 // write emits the function. R0 to R6 point at the streams, R8 counts iterations, R9 points at the lanes, R10 at the
-// constants.
+// constants, and R11 at what a fused kernel is called with.
 func (e *neon) write() {
 	k := e.kernel
-	f := k.frame()
-	fmt.Fprintf(e.out, "\n// func %sNEONBody(%s)\nTEXT ·%sNEONBody(SB), NOSPLIT, $0-%d\n", k.name, k.parameters(), k.name,
-		f.arguments)
-	for i, s := range k.streams {
-		e.line("MOVD %s_base+%d(FP), R%d", s.name, f.streams[i], i)
+	f := k.frame("R11")
+	name, signature := k.assembly(levelNEON)
+	fmt.Fprintf(e.out, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, signature, name, f.arguments)
+	if k.fused {
+		e.line("MOVD call+0(FP), R11")
 	}
-	e.line("MOVD %s_len+%d(FP), R8", k.streams[0].name, f.streams[0]+8)
+	for i, at := range f.streams {
+		e.line("MOVD %s, R%d", at, i)
+	}
+	e.line("MOVD %s, R8", f.length)
 	e.line("MOVD $constNEON<>(SB), R10")
 	top := 32
 	if k.fold != nil {
-		e.line("MOVD lanes+0(FP), R9")
+		if k.fused {
+			e.line("ADD $FusedCall_lanes, R11, R9")
+		} else {
+			e.line("MOVD lanes+0(FP), R9")
+		}
 		e.lanes(0x3dc00000, "LDR")
 		top = neonAccumulator
 	}
-	for i, s := range k.scalars {
+	for _, at := range f.scalars {
 		top--
-		e.line("FMOVS %s+%d(FP), F%d", s, f.scalars[i], top)
+		e.line("FMOVS %s, F%d", at, top)
 		e.line("VDUP V%d.S[0], V%d.S4", top, top)
 		e.scalars = append(e.scalars, top)
 	}

@@ -8,12 +8,16 @@ func mixKernels() []kernel {
 	return []kernel{
 		{"where", "writes a where cond holds, else b", join(out("dst"), []stream{cond}, in("a", "b")), nil, nil,
 			func(p *program, in, _ []val) []val { return one(p.choose(in[0], in[1], in[2])) }, false},
-		{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"),
-			[]stream{{name: "quarter", elem: i32, reads: true}}), nil, nil,
-			func(p *program, in, _ []val) []val { return one(p.wave(in[0], in[1])) }, false},
 		{"fill", "writes s", out("dst"), []string{"s"}, nil,
 			func(_ *program, _, s []val) []val { return one(s[0]) }, false},
 	}
+}
+
+// waveKernel is for sines of large angles, one by one.
+func waveKernel() kernel {
+	return kernel{"wave", "writes the sine of r + quarter*pi/2", join(out("dst"), in("r"),
+		[]stream{{name: "quarter", elem: i32, reads: true}}), nil, nil,
+		func(p *program, in, _ []val) []val { return one(p.wave(in[0], in[1])) }, false}
 }
 
 // foldKernels gather a row.
@@ -33,7 +37,7 @@ func foldKernels() []kernel {
 }
 
 // rowsParameters are those of a kernel that gathers rows of n elements.
-const rowsParameters = "dst []float32, x []float32, n int"
+const rowsParameters = "dst, x []float32, n int"
 
 // rowKernels are the folds of which there are kernels for several rows.
 func rowKernels() []kernel { return foldKernels()[:3] }

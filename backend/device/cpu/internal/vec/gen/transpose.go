@@ -5,12 +5,14 @@ import (
 	"strings"
 )
 
+const stripParameters = "dst, src []float32, dstStride, srcStride, columns int"
+
 // transposes writes the function that transposes a strip: as many rows as a register has lanes, and a multiple of it of
 // columns. The rows come in by quarters of four elements, so that each register has elements of one column group; what
 // is left is to transpose four by four within the quarters.
 func transposes(s isa, out *strings.Builder) {
 	t := &x86{isa: s, out: out}
-	fmt.Fprintf(out, "\n// func transposeStrip%s(dst, src []float32, dstStride, srcStride, columns int)\n", s.name)
+	fmt.Fprintf(out, "\n// func transposeStrip%s(%s)\n", s.name, stripParameters)
 	fmt.Fprintf(out, "TEXT ·transposeStrip%s(SB), NOSPLIT, $0-72\n", s.name)
 	for _, l := range []string{
 		"MOVQ dst_base+0(FP), DI", "MOVQ src_base+24(FP), SI", "MOVQ dstStride+48(FP), R8", "MOVQ srcStride+56(FP), R9",

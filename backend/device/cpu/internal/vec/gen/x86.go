@@ -8,7 +8,7 @@ import (
 
 // isa is what differs between AVX-512 and AVX2.
 type isa struct {
-	name   string
+	level
 	letter string // of the vector registers
 	width  int    // lanes of a register
 	count  int    // vector registers
@@ -16,8 +16,8 @@ type isa struct {
 }
 
 var (
-	avx512 = isa{"AVX512", "Z", 16, 32, true}
-	avx2   = isa{"AVX2", "Y", 8, 16, false}
+	avx512 = isa{levelAVX512, "Z", 16, 32, true}
+	avx2   = isa{levelAVX2, "Y", 8, 16, false}
 )
 
 // groups is the number of registers that hold the 64 lanes of an accumulator.
@@ -61,7 +61,7 @@ func x86File(s isa, list []kernel) string {
 	}
 	transposes(s, &out)
 	var head strings.Builder
-	head.WriteString(header + "#include \"textflag.h\"\n\n")
+	head.WriteString(header + includes)
 	for i, bits := range consts.list {
 		for j := range 8 {
 			fmt.Fprintf(&head, "DATA const%s<>+%d(SB)/4, $0x%08x\n", s.name, i*32+j*4, bits)
@@ -84,11 +84,8 @@ func (e *x86) reg(n int) string { return fmt.Sprintf("%s%d", e.letter, n) }
 // write emits the whole function: a loop over whole iterations, then what is left.
 func (e *x86) write() {
 	k := e.kernel
-	name := k.name + e.name
-	if !e.masks && k.narrow() {
-		name += "Body" // Go completes it
-	}
-	fmt.Fprintf(e.out, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, k.signature(), name, k.frame().size)
+	name, signature := k.assembly(e.level)
+	fmt.Fprintf(e.out, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, signature, name, k.frame("").size)
 	top := e.pin(e.prologue())
 	e.loop(top)
 	switch {
@@ -110,14 +107,17 @@ func (e *x86) accumulator(group int) int { return e.count - e.groups() + group }
 
 // prologue loads the parameters and returns the first vector register that the loop may not use.
 func (e *x86) prologue() (top int) {
-	k, f := e.kernel, e.kernel.frame()
-	for i, s := range k.streams {
-		e.line("MOVQ %s_base+%d(FP), %s", s.name, f.streams[i], pointers[i])
+	k, f := e.kernel, e.kernel.frame("BX")
+	if k.fused {
+		e.line("MOVQ call+0(FP), BX")
 	}
-	e.line("MOVQ %s_len+%d(FP), CX", k.streams[0].name, f.streams[0]+8)
+	for i, at := range f.streams {
+		e.line("MOVQ %s, %s", at, pointers[i])
+	}
+	e.line("MOVQ %s, CX", f.length)
 	e.line("XORQ AX, AX")
 	if k.prefetches() {
-		e.line("MOVQ ahead+%d(FP), R12", f.ahead)
+		e.line("MOVQ FusedCall_Ahead(BX), R12")
 		e.line("SARQ $2, R12")
 	}
 	top = e.count
@@ -126,9 +126,9 @@ func (e *x86) prologue() (top int) {
 		top -= e.groups()
 	}
 	e.scalars = nil
-	for i, s := range k.scalars {
+	for _, at := range f.scalars {
 		top--
-		e.line("VBROADCASTSS %s+%d(FP), %s", s, f.scalars[i], e.reg(top))
+		e.line("VBROADCASTSS %s, %s", at, e.reg(top))
 		e.scalars = append(e.scalars, top)
 	}
 	if e.masks {

@@ -5,8 +5,13 @@ import (
 	"math"
 )
 
-// startFold loads the accumulator from the lanes, or sets it to the identity where there are none.
+// startFold loads the accumulator from the lanes, or sets it to the identity where there are none. Fused kernels have
+// none.
 func (e *x86) startFold() {
+	if e.kernel.fused {
+		e.identity()
+		return
+	}
 	e.line("MOVQ lanes+0(FP), BX")
 	e.line("TESTQ BX, BX")
 	e.line("JNE resume")
@@ -30,6 +35,12 @@ func (e *x86) identity() {
 // finishFold stores the accumulator in the lanes, if there are any, and returns what it comes to: its lanes are brought
 // together by halves.
 func (e *x86) finishFold() {
+	if e.kernel.fused {
+		e.together()
+		e.line("MOVQ call+0(FP), BX")
+		e.line("VMOVSS X%d, FusedCall_Sum(BX)", e.accumulator(0))
+		return
+	}
 	e.line("MOVQ lanes+0(FP), BX")
 	e.line("TESTQ BX, BX")
 	e.line("JEQ together")
@@ -38,7 +49,7 @@ func (e *x86) finishFold() {
 	}
 	e.label("together")
 	e.together()
-	e.line("VMOVSS X%d, ret+%d(FP)", e.accumulator(0), e.kernel.frame().size-4)
+	e.line("VMOVSS X%d, ret+%d(FP)", e.accumulator(0), e.kernel.frame("").size-4)
 }
 
 // together brings the lanes of the accumulator together in the first one.
