@@ -41,7 +41,11 @@ func UploadMatrix(
 	}
 	shape := shapes.Make(kind, rows, columns)
 	if packer, ok := device.(Packer); ok {
-		return pack(packer, shape, read)
+		buffer, err := packer.Pack(shape, read)
+		if err != nil {
+			return nil, fmt.Errorf("graphx: %w", err)
+		}
+		return tensors.FromBuffer(buffer)
 	}
 	data := make([]float32, rows*columns)
 	read(data, 0)
@@ -51,12 +55,4 @@ func UploadMatrix(
 	rounded := bfloat16.FromFloat32s(data...)
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rounded))), 2*len(rounded))
 	return tensors.FromRaw(device, 0, shape, bytes)
-}
-
-func pack(packer Packer, shape shapes.Shape, read func(dst []float32, first int)) (*tensors.Tensor, error) {
-	buffer, err := packer.Pack(shape, read)
-	if err != nil {
-		return nil, fmt.Errorf("graphx: %w", err)
-	}
-	return tensors.FromBuffer(buffer)
 }

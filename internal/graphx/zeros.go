@@ -17,7 +17,17 @@ type zeroer interface {
 // ZeroTensors returns n tensors of zeros on the device.
 func ZeroTensors(device compute.Backend, shape shapes.Shape, n int) ([]*tensors.Tensor, error) {
 	if z, ok := device.(zeroer); ok {
-		return unwritten(z, shape, n)
+		out := make([]*tensors.Tensor, n)
+		for i := range out {
+			b, err := z.Zeros(shape)
+			if err != nil {
+				return nil, fmt.Errorf("graphx: %w", err)
+			}
+			if out[i], err = tensors.FromBuffer(b); err != nil {
+				return nil, fmt.Errorf("graphx: %w", err)
+			}
+		}
+		return out, nil
 	}
 	exec, err := graph.NewExec(device, func(g *graph.Graph) []*graph.Node {
 		out := make([]*graph.Node, n)
@@ -31,18 +41,4 @@ func ZeroTensors(device compute.Backend, shape shapes.Shape, n int) ([]*tensors.
 	}
 	defer exec.Finalize()
 	return exec.Call()
-}
-
-func unwritten(device zeroer, shape shapes.Shape, n int) ([]*tensors.Tensor, error) {
-	out := make([]*tensors.Tensor, n)
-	for i := range out {
-		b, err := device.Zeros(shape)
-		if err != nil {
-			return nil, fmt.Errorf("graphx: %w", err)
-		}
-		if out[i], err = tensors.FromBuffer(b); err != nil {
-			return nil, fmt.Errorf("graphx: %w", err)
-		}
-	}
-	return out, nil
 }

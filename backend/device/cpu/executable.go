@@ -93,7 +93,16 @@ func (e *executable) Execute(
 		}
 		values[i] = exec.Input{Base: spans[i].Base, Packed: b.packed}
 	}
-	results, addresses := e.allocate(spans, donate)
+	var results []memory.Span
+	var addresses []unsafe.Pointer
+	for _, o := range e.plan.Outputs {
+		if o.Donor >= 0 && donate != nil && donate[o.Donor] {
+			results = append(results, spans[o.Donor])
+		} else {
+			results = append(results, e.device.env.Memory.Alloc(bytesOf(o.Shape)))
+		}
+		addresses = append(addresses, results[len(results)-1].Base)
+	}
 	e.program.Run(values, addresses)
 	return e.results(inputs, donate, results), nil
 }
@@ -109,44 +118,23 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 	}
 	for i, in := range inputs {
 		donated := donate != nil && donate[i]
-		if err := e.checkInput(i, in, donated); err != nil {
-			return err
+		want := e.plan.Inputs[i]
+		b, ok := in.(*Buffer)
+		if !ok || b == nil || b.device != e.device {
+			return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.Name)
+		}
+		if !b.shape.Equal(want.Shape) {
+			return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.Name, b.shape, want.Shape)
+		}
+		if b.packed != nil && (!want.Packable || donated) {
+			return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
+				"or have its rows gathered, and not be donated", i, want.Name)
 		}
 		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donated) {
 			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
 		}
 	}
 	return nil
-}
-
-// checkInput compares an input with its parameter.
-func (e *executable) checkInput(i int, in compute.Buffer, donated bool) error {
-	want := e.plan.Inputs[i]
-	b, ok := in.(*Buffer)
-	if !ok || b == nil || b.device != e.device {
-		return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.Name)
-	}
-	if !b.shape.Equal(want.Shape) {
-		return fmt.Errorf("cpu: input %d (%q) is %s, want %s", i, want.Name, b.shape, want.Shape)
-	}
-	if b.packed != nil && (!want.Packable || donated) {
-		return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
-			"or have its rows gathered, and not be donated", i, want.Name)
-	}
-	return nil
-}
-
-// allocate returns the memory of the outputs.
-func (e *executable) allocate(inputs []memory.Span, donate []bool) (results []memory.Span, addresses []unsafe.Pointer) {
-	for _, o := range e.plan.Outputs {
-		if o.Donor >= 0 && donate != nil && donate[o.Donor] {
-			results = append(results, inputs[o.Donor])
-		} else {
-			results = append(results, e.device.env.Memory.Alloc(bytesOf(o.Shape)))
-		}
-		addresses = append(addresses, results[len(results)-1].Base)
-	}
-	return results, addresses
 }
 
 // results wraps the outputs in buffers, and empties those that were donated.

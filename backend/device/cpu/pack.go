@@ -40,7 +40,9 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 		part := memory.Slice[float32](space.Base, n*columns)
 		read(part, first)
 		if shape.DType == dtypes.BFloat16 {
-			b.packBF16(part, first, n)
+			half := make([]uint16, len(part))
+			vec.ToBfloat16(b.device.env.Level, half, part)
+			gemm.PackBF16(nil, b.packed, first, gemm.ViewBF16{Data: half, Row: 1, Col: b.packed.K}, n)
 			return
 		}
 		d.env.Kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
@@ -79,13 +81,6 @@ func unpack(dst []float32, p *gemm.Packed) {
 	for j := range p.N {
 		p.Column(dst[j*p.K:][:p.K], j)
 	}
-}
-
-// packBF16 packs rows of float32 as bfloat16, rounded to the nearest.
-func (b *Buffer) packBF16(rows []float32, first, n int) {
-	half := make([]uint16, len(rows))
-	vec.ToBfloat16(b.device.env.Level, half, rows)
-	gemm.PackBF16(nil, b.packed, first, gemm.ViewBF16{Data: half, Row: 1, Col: b.packed.K}, n)
 }
 
 // unpackBF16 writes the rows of a packed matrix of bfloat16 one after another.

@@ -25,26 +25,22 @@ func (c *compiler) allocate() error {
 	slices.SortStableFunc(list, func(a, b *ir.Tensor) int { return b.Bytes() - a.Bytes() }) // large ones first
 	var placed []*ir.Tensor                                                                 // by offset
 	for _, t := range list {
-		t.Offset = c.gap(placed, t)
+		// The lowest offset at which t fits between the tensors that are needed when it is.
+		life := c.lives[t.ID]
+		t.Offset = 0
+		for _, p := range placed {
+			if other := c.lives[p.ID]; other.last < life.first || life.last < other.first {
+				continue
+			}
+			if p.Offset >= t.Offset+memory.Round(t.Bytes()) {
+				break
+			}
+			t.Offset = max(t.Offset, p.Offset+memory.Round(p.Bytes()))
+		}
 		c.plan.Arena = max(c.plan.Arena, t.Offset+memory.Round(t.Bytes()))
 		at, _ := slices.BinarySearchFunc(placed, t.Offset, func(p *ir.Tensor, off int) int { return p.Offset - off })
 		placed = slices.Insert(placed, at, t)
 	}
 	c.plan.Tensors = c.tensors
 	return nil
-}
-
-// gap returns the lowest offset at which t fits between the tensors that are needed when it is.
-func (c *compiler) gap(placed []*ir.Tensor, t *ir.Tensor) int {
-	off, life := 0, c.lives[t.ID]
-	for _, p := range placed {
-		if other := c.lives[p.ID]; other.last < life.first || life.last < other.first {
-			continue
-		}
-		if p.Offset >= off+memory.Round(t.Bytes()) {
-			break
-		}
-		off = max(off, p.Offset+memory.Round(p.Bytes()))
-	}
-	return off
 }

@@ -139,21 +139,7 @@ func (c *compiler) link(u *unit, k *ir.Attention, matmuls []*unit, readers map[*
 	if k.Second != nil {
 		c.lives[k.Inner.ID].outside = true
 	}
-	c.readGathered(u, readers)
-	from, to := u.rank, u.rank
-	for _, w := range matmuls {
-		u.last = max(u.last, w.last)
-		from, to = min(from, w.rank), max(to, w.rank)
-		u.deps = append(u.deps, w.deps...)
-		w.into = u
-	}
-	u.deps = slices.DeleteFunc(u.deps, func(d *unit) bool { return d.root() == u })
-	c.settle(u, from, to)
-}
-
-// readGathered lets the matmuls of fused attention read gathered operands where they are. A gather that nobody else
-// reads is dropped.
-func (c *compiler) readGathered(u *unit, readers map[*ir.Tensor][]*unit) {
+	// The matmuls read gathered operands where they are. A gather that nobody else reads is dropped.
 	for _, m := range ir.MatmulsOf(u.attention) {
 		w := c.gatherOf(m)
 		if w == nil {
@@ -164,6 +150,15 @@ func (c *compiler) readGathered(u *unit, readers map[*ir.Tensor][]*unit) {
 			w.into = u
 		}
 	}
+	from, to := u.rank, u.rank
+	for _, w := range matmuls {
+		u.last = max(u.last, w.last)
+		from, to = min(from, w.rank), max(to, w.rank)
+		u.deps = append(u.deps, w.deps...)
+		w.into = u
+	}
+	u.deps = slices.DeleteFunc(u.deps, func(d *unit) bool { return d.root() == u })
+	c.settle(u, from, to)
 }
 
 // gatherOf makes m read what a unit gathers for it, if that gathers whole pages. It returns that unit.

@@ -111,22 +111,18 @@ func (p *phasePlanner) add(at, i int) {
 		p.in[at][k] = true
 	}
 	for _, r := range in.Src {
-		p.bring(at, r)
-	}
-}
-
-// bring makes a register available to a phase.
-func (p *phasePlanner) bring(at, r int) {
-	k := p.g.kinds[r]
-	switch by := p.by[r]; {
-	case k.row || k.keep:
-	case p.aliasing[r] >= 0: // of a tensor, or of what is stored in one
-		p.in[at][p.aliasing[r]] = true
-	case p.phase[r] == at:
-	case p.again(by):
-		p.add(at, by)
-	default:
-		p.crossing[r] = true
+		// Make a register available to a phase.
+		k := p.g.kinds[r]
+		switch by := p.by[r]; {
+		case k.row || k.keep:
+		case p.aliasing[r] >= 0: // of a tensor, or of what is stored in one
+			p.in[at][p.aliasing[r]] = true
+		case p.phase[r] == at:
+		case p.again(by):
+			p.add(at, by)
+		default:
+			p.crossing[r] = true
+		}
 	}
 }
 

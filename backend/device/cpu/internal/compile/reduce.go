@@ -38,7 +38,15 @@ func (c *compiler) reduction(n *ir.Node, x ir.View) ir.View {
 		return c.fuseRows(n, x, inner)
 	}
 	if kept := longer(x, kept); kept[len(kept)-1] > slices.Max(longer(x, axes)) {
-		return c.single(n.ID, n.Shape, []ir.View{x}, func(out ir.View) ir.Step { return newReduceColumns(n, out, x, kept) })
+		return c.single(n.ID, n.Shape, []ir.View{x}, func(out ir.View) ir.Step {
+			last := kept[len(kept)-1]
+			outer := x.Transpose(kept[:len(kept)-1])
+			outer.Off = 0
+			return &ir.ReduceColumns{
+				Result: ir.Result{Out: out}, Op: n.Op, X: x, Groups: ir.NewOffsets(outer),
+				Rows: ir.NewOffsets(x.Transpose(n.Attr.(ir.ReduceAttr).Axes)), Width: x.Dims[last], Stride: x.Strides[last],
+			}
+		})
 	}
 	rows := x.Transpose(append(slices.Clone(kept), axes...))
 	rows = c.copy(rows, shapes.Make(n.Shape.DType, rows.Dims...), n.ID)
@@ -64,17 +72,6 @@ func trailing(x ir.View, axes []int) bool {
 		reduced = is
 	}
 	return true
-}
-
-// newReduceColumns reduces all but the kept axes.
-func newReduceColumns(n *ir.Node, out, x ir.View, kept []int) ir.Step {
-	last := kept[len(kept)-1]
-	outer := x.Transpose(kept[:len(kept)-1])
-	outer.Off = 0
-	return &ir.ReduceColumns{
-		Result: ir.Result{Out: out}, Op: n.Op, X: x, Groups: ir.NewOffsets(outer),
-		Rows: ir.NewOffsets(x.Transpose(n.Attr.(ir.ReduceAttr).Axes)), Width: x.Dims[last], Stride: x.Strides[last],
-	}
 }
 
 // reduceAll reduces a long row to one number: the pieces of the row by all workers, then what they gave.

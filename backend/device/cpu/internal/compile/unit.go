@@ -37,7 +37,8 @@ func (u *unit) root() *unit {
 func (c *compiler) single(id int, s shapes.Shape, reads []ir.View, make func(out ir.View) ir.Step) ir.View {
 	u := &unit{last: id}
 	for _, v := range reads {
-		c.reads(u, v)
+		u.reads = append(u.reads, v)
+		c.waitFor(u, v)
 	}
 	t := c.tensor(s)
 	c.writes(u, t)
@@ -80,12 +81,6 @@ func (c *compiler) after(n *ir.Node, x ir.View, others []ir.View) ir.View {
 func (c *compiler) add(u *unit) {
 	u.rank = len(c.sorted)
 	c.units, c.sorted = append(c.units, u), append(c.sorted, u)
-}
-
-// reads notes that u reads v from outside.
-func (c *compiler) reads(u *unit, v ir.View) {
-	u.reads = append(u.reads, v)
-	c.waitFor(u, v)
 }
 
 // waitFor notes that u comes after what writes v.

@@ -39,9 +39,9 @@ func single(l vec.Level, op compute.OpType) kernel {
 	case compute.OpTypeRem:
 		return binary(func(x, y float32) float32 { return float32(math.Mod(float64(x), float64(y))) })
 	case compute.OpTypeIsNaN:
-		return test(func(x float32) bool { return x != x })
+		return unary(func(x float32) bool { return x != x })
 	case compute.OpTypeIsFinite:
-		return test(func(x float32) bool { return x-x == 0 })
+		return unary(func(x float32) bool { return x-x == 0 })
 	}
 	return nil
 }

@@ -84,28 +84,6 @@ func (e *Env) scatter(s *ir.Scatter) func(r *run) {
 	}
 }
 
-// setInteger stores x as an integer type.
-func setInteger(p unsafe.Pointer, t dtypes.DType, x int) {
-	switch t {
-	case dtypes.Int8:
-		*(*int8)(p) = int8(x)
-	case dtypes.Int16:
-		*(*int16)(p) = int16(x)
-	case dtypes.Int32:
-		*(*int32)(p) = int32(x)
-	case dtypes.Int64:
-		*(*int64)(p) = int64(x)
-	case dtypes.Uint8:
-		*(*uint8)(p) = uint8(x)
-	case dtypes.Uint16:
-		*(*uint16)(p) = uint16(x)
-	case dtypes.Uint32:
-		*(*uint32)(p) = uint32(x)
-	case dtypes.Uint64:
-		*(*uint64)(p) = uint64(x)
-	}
-}
-
 // integer reads an integer type.
 func integer(p unsafe.Pointer, t dtypes.DType) int {
 	switch t {

@@ -31,7 +31,11 @@ func (l *loopRunner) step(r *run, w *worker, in *instruction, b block) {
 	case ir.ApplyScalar:
 		in.scalar(reg[in.Dst], reg[in.Src[0]], *(*float32)(reg[in.Src[1]]), n)
 	case ir.ApplyRows:
-		l.applyRows(reg, in, b)
+		each := l.each(b) // a row and its number
+		for k := range b.rows {
+			y := *(*float32)(unsafe.Add(reg[in.Src[1]], 4*k))
+			in.scalar(unsafe.Add(reg[in.Dst], k*each*in.Size), unsafe.Add(reg[in.Src[0]], k*each*4), y, each)
+		}
 	case ir.Reduce:
 		l.reduce(w, in, b)
 	case ir.Combine:
@@ -56,15 +60,6 @@ func (l *loopRunner) load(r *run, w *worker, in *instruction, first, n int) {
 	}
 	w.registers[in.Dst] = unsafe.Add(w.memory.Base, l.Offsets[in.Dst])
 	loadFrom(l.level, w.registers[in.Dst], v, base, p, n)
-}
-
-// applyRows calls the kernel for each row and its number.
-func (l *loopRunner) applyRows(reg []unsafe.Pointer, in *instruction, b block) {
-	each := l.each(b)
-	for k := range b.rows {
-		y := *(*float32)(unsafe.Add(reg[in.Src[1]], 4*k))
-		in.scalar(unsafe.Add(reg[in.Dst], k*each*in.Size), unsafe.Add(reg[in.Src[0]], k*each*4), y, each)
-	}
 }
 
 // swapHalves copies rows, and begins with their last parts.

@@ -109,7 +109,12 @@ func (k *attentionRunner) sums(r *run, workers *pool.Pool, p tile, inner, out []
 		one.left, one.out, one.block = all.left[i*p.n*k.Width:], out[i*n:][:n], all.block[i*n:][:n]
 		end := max(p.shared, k.lastColumn(one.left, p.n))
 		one.add(p.of(i), p.shared, end)
-		one.finish(end)
+		if end == 0 {
+			clear(one.out)
+		}
+		if end%gemm.Block > 0 {
+			one.addBlock(end)
+		}
 	}
 }
 
@@ -149,16 +154,6 @@ func (c *chains) add(p tile, from, to int) {
 				c.addBlock(at)
 			}
 		}
-	}
-}
-
-// finish ends the chains at the end of the contracted axis.
-func (c *chains) finish(end int) {
-	if end == 0 {
-		clear(c.out)
-	}
-	if end%gemm.Block > 0 {
-		c.addBlock(end)
 	}
 }
 

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"maps"
 	"math"
 	"unsafe"
 
@@ -27,120 +28,91 @@ type wholeNumber interface {
 // elementKernel returns the kernel of an element-wise operation, or nil. out is the type of the result, in that of the
 // first operand.
 func elementKernel(l vec.Level, op compute.OpType, out, in dtypes.DType) kernel {
-	switch op {
-	case compute.OpTypeConvertDType:
+	switch {
+	case op == compute.OpTypeConvertDType:
 		return conversion(out, in)
-	case compute.OpTypeWhere:
+	case op == compute.OpTypeWhere:
 		return selection(l, out)
-	}
-	switch in {
-	case dtypes.Bool:
-		return logic(op)
-	case dtypes.BFloat16:
+	case in == dtypes.Bool:
+		return logic[op]
+	case in == dtypes.BFloat16:
 		return widened(single(l, op), out)
-	case dtypes.Float32:
+	case in == dtypes.Float32:
 		return single(l, op)
-	case dtypes.Float64:
-		return either(functions64(op), arithmetic[float64](op))
-	case dtypes.Int8:
-		return integers[int8](op)
-	case dtypes.Int16:
-		return integers[int16](op)
-	case dtypes.Int32:
-		return integers[int32](op)
-	case dtypes.Int64:
-		return integers[int64](op)
-	case dtypes.Uint8:
-		return integers[uint8](op)
-	case dtypes.Uint16:
-		return integers[uint16](op)
-	case dtypes.Uint32:
-		return integers[uint32](op)
-	case dtypes.Uint64:
-		return integers[uint64](op)
 	}
-	return nil
+	return types[in].elements[op]
 }
 
-func either(a, b kernel) kernel {
-	if a != nil {
-		return a
-	}
-	return b
+// typed are the functions of a type of numbers.
+type typed struct {
+	elements   map[compute.OpType]kernel // of float32: see single
+	reduce     func(op compute.OpType) *reducer
+	convert    func(out dtypes.DType) kernel
+	extreme    func(x unsafe.Pointer, n, stride int, isMin bool) int
+	cumulate   func(dst, x unsafe.Pointer, c cumulation)
+	count      func(dst unsafe.Pointer, n, times, limit int)
+	setInteger func(dst unsafe.Pointer, x int)
 }
 
-// unary makes a kernel of a function of one element, binary of two, compare of a comparison.
-func unary[T any](f func(x T) T) kernel {
+var types = map[dtypes.DType]typed{
+	dtypes.Float32: typedOf[float32](nil, floats[float32]),
+	dtypes.Float64: typedOf[float64](functions64(), floats[float64]),
+	dtypes.Int8:    typedOf[int8](integers[int8](), whole[int8]),
+	dtypes.Int16:   typedOf[int16](integers[int16](), whole[int16]),
+	dtypes.Int32:   typedOf[int32](integers[int32](), whole[int32]),
+	dtypes.Int64:   typedOf[int64](integers[int64](), whole[int64]),
+	dtypes.Uint8:   typedOf[uint8](integers[uint8](), whole[uint8]),
+	dtypes.Uint16:  typedOf[uint16](integers[uint16](), whole[uint16]),
+	dtypes.Uint32:  typedOf[uint32](integers[uint32](), whole[uint32]),
+	dtypes.Uint64:  typedOf[uint64](integers[uint64](), whole[uint64]),
+}
+
+func typedOf[T number](elements map[compute.OpType]kernel, reduce func(op compute.OpType) *reducer) typed {
+	return typed{
+		elements, reduce, convert[T], extreme[T], cumulate[T], count[T],
+		func(dst unsafe.Pointer, x int) { *(*T)(dst) = T(x) },
+	}
+}
+
+// unary makes a kernel of a function of one element.
+func unary[A, B any](f func(x A) B) kernel {
 	return func(dst, a, _, _ unsafe.Pointer, n int) {
-		out := memory.Slice[T](dst, n)
-		for i, x := range memory.Slice[T](a, n) {
+		out := memory.Slice[B](dst, n)
+		for i, x := range memory.Slice[A](a, n) {
 			out[i] = f(x)
 		}
 	}
 }
 
-func binary[T any](f func(x, y T) T) kernel {
+// binary makes a kernel of a function of two elements.
+func binary[A, B any](f func(x, y A) B) kernel {
 	return func(dst, a, b, _ unsafe.Pointer, n int) {
-		out, y := memory.Slice[T](dst, n), memory.Slice[T](b, n)
-		for i, x := range memory.Slice[T](a, n) {
+		out, y := memory.Slice[B](dst, n), memory.Slice[A](b, n)
+		for i, x := range memory.Slice[A](a, n) {
 			out[i] = f(x, y[i])
-		}
-	}
-}
-
-func compare[T any](f func(x, y T) bool) kernel {
-	return func(dst, a, b, _ unsafe.Pointer, n int) {
-		out, y := memory.Slice[bool](dst, n), memory.Slice[T](b, n)
-		for i, x := range memory.Slice[T](a, n) {
-			out[i] = f(x, y[i])
-		}
-	}
-}
-
-func test[T any](f func(x T) bool) kernel {
-	return func(dst, a, _, _ unsafe.Pointer, n int) {
-		out := memory.Slice[bool](dst, n)
-		for i, x := range memory.Slice[T](a, n) {
-			out[i] = f(x)
 		}
 	}
 }
 
 // arithmetic is what all numbers have.
-func arithmetic[T number](op compute.OpType) kernel {
-	switch op {
-	case compute.OpTypeAdd:
-		return binary(func(x, y T) T { return x + y })
-	case compute.OpTypeSub:
-		return binary(func(x, y T) T { return x - y })
-	case compute.OpTypeMul:
-		return binary(func(x, y T) T { return x * y })
-	case compute.OpTypeDiv:
-		return binary(func(x, y T) T { return x / y })
-	case compute.OpTypeMax:
-		return binary(func(x, y T) T { return max(x, y) })
-	case compute.OpTypeMin:
-		return binary(func(x, y T) T { return min(x, y) })
-	case compute.OpTypeNeg:
-		return unary(func(x T) T { return -x })
-	case compute.OpTypeAbs:
-		return unary(magnitude[T])
-	case compute.OpTypeSign:
-		return unary(sign[T])
-	case compute.OpTypeEqual:
-		return compare(func(x, y T) bool { return x == y })
-	case compute.OpTypeNotEqual:
-		return compare(func(x, y T) bool { return x != y })
-	case compute.OpTypeLessThan:
-		return compare(func(x, y T) bool { return x < y })
-	case compute.OpTypeLessOrEqual:
-		return compare(func(x, y T) bool { return x <= y })
-	case compute.OpTypeGreaterThan:
-		return compare(func(x, y T) bool { return x > y })
-	case compute.OpTypeGreaterOrEqual:
-		return compare(func(x, y T) bool { return x >= y })
+func arithmetic[T number]() map[compute.OpType]kernel {
+	return map[compute.OpType]kernel{
+		compute.OpTypeAdd:            binary(func(x, y T) T { return x + y }),
+		compute.OpTypeSub:            binary(func(x, y T) T { return x - y }),
+		compute.OpTypeMul:            binary(func(x, y T) T { return x * y }),
+		compute.OpTypeDiv:            binary(func(x, y T) T { return x / y }),
+		compute.OpTypeMax:            binary(func(x, y T) T { return max(x, y) }),
+		compute.OpTypeMin:            binary(func(x, y T) T { return min(x, y) }),
+		compute.OpTypeNeg:            unary(func(x T) T { return -x }),
+		compute.OpTypeAbs:            unary(magnitude[T]),
+		compute.OpTypeSign:           unary(sign[T]),
+		compute.OpTypeEqual:          binary(func(x, y T) bool { return x == y }),
+		compute.OpTypeNotEqual:       binary(func(x, y T) bool { return x != y }),
+		compute.OpTypeLessThan:       binary(func(x, y T) bool { return x < y }),
+		compute.OpTypeLessOrEqual:    binary(func(x, y T) bool { return x <= y }),
+		compute.OpTypeGreaterThan:    binary(func(x, y T) bool { return x > y }),
+		compute.OpTypeGreaterOrEqual: binary(func(x, y T) bool { return x >= y }),
 	}
-	return nil
 }
 
 // magnitude clears the sign of a zero too.
@@ -165,22 +137,17 @@ func sign[T number](x T) T {
 }
 
 // integers is arithmetic, and what works on whole numbers only.
-func integers[T wholeNumber](op compute.OpType) kernel {
-	switch op {
-	case compute.OpTypeRem:
-		return binary(func(x, y T) T { return x % y })
-	case compute.OpTypePow:
-		return binary(power[T])
-	case compute.OpTypeBitwiseAnd:
-		return binary(func(x, y T) T { return x & y })
-	case compute.OpTypeBitwiseOr:
-		return binary(func(x, y T) T { return x | y })
-	case compute.OpTypeBitwiseXor:
-		return binary(func(x, y T) T { return x ^ y })
-	case compute.OpTypeBitwiseNot:
-		return unary(func(x T) T { return ^x })
-	}
-	return arithmetic[T](op)
+func integers[T wholeNumber]() map[compute.OpType]kernel {
+	kernels := arithmetic[T]()
+	maps.Copy(kernels, map[compute.OpType]kernel{
+		compute.OpTypeRem:        binary(func(x, y T) T { return x % y }),
+		compute.OpTypePow:        binary(power[T]),
+		compute.OpTypeBitwiseAnd: binary(func(x, y T) T { return x & y }),
+		compute.OpTypeBitwiseOr:  binary(func(x, y T) T { return x | y }),
+		compute.OpTypeBitwiseXor: binary(func(x, y T) T { return x ^ y }),
+		compute.OpTypeBitwiseNot: unary(func(x T) T { return ^x }),
+	})
+	return kernels
 }
 
 // power wraps around as multiplication does. A negative exponent leaves 0, but of 1 and -1.
@@ -202,74 +169,40 @@ func power[T wholeNumber](x, y T) T {
 	return out
 }
 
-// functions64 has what is defined on float64.
-func functions64(op compute.OpType) kernel {
-	if f := real1(op); f != nil {
-		return unary(f)
-	}
-	switch op {
-	case compute.OpTypePow:
-		return binary(math.Pow)
-	case compute.OpTypeRem:
-		return binary(math.Mod)
-	case compute.OpTypeIsNaN:
-		return test(func(x float64) bool { return x != x })
-	case compute.OpTypeIsFinite:
-		return test(func(x float64) bool { return x-x == 0 })
-	}
-	return nil
-}
-
-// real1 returns a function of one real number, or nil.
-func real1(op compute.OpType) func(float64) float64 {
-	switch op {
-	case compute.OpTypeExp:
-		return math.Exp
-	case compute.OpTypeExpm1:
-		return math.Expm1
-	case compute.OpTypeLog:
-		return math.Log
-	case compute.OpTypeLog1p:
-		return math.Log1p
-	case compute.OpTypeLogistic:
-		return func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-	case compute.OpTypeTanh:
-		return math.Tanh
-	case compute.OpTypeErf:
-		return math.Erf
-	case compute.OpTypeSqrt:
-		return math.Sqrt
-	case compute.OpTypeRsqrt:
-		return func(x float64) float64 { return 1 / math.Sqrt(x) }
-	case compute.OpTypeSin:
-		return math.Sin
-	case compute.OpTypeCos:
-		return math.Cos
-	case compute.OpTypeFloor:
-		return math.Floor
-	case compute.OpTypeCeil:
-		return math.Ceil
-	case compute.OpTypeRound:
-		return math.RoundToEven
-	}
-	return nil
+// functions64 is arithmetic, and what is defined on float64 only.
+func functions64() map[compute.OpType]kernel {
+	kernels := arithmetic[float64]()
+	maps.Copy(kernels, map[compute.OpType]kernel{
+		compute.OpTypePow:      binary(math.Pow),
+		compute.OpTypeRem:      binary(math.Mod),
+		compute.OpTypeIsNaN:    unary(func(x float64) bool { return x != x }),
+		compute.OpTypeIsFinite: unary(func(x float64) bool { return x-x == 0 }),
+		compute.OpTypeExp:      unary(math.Exp),
+		compute.OpTypeExpm1:    unary(math.Expm1),
+		compute.OpTypeLog:      unary(math.Log),
+		compute.OpTypeLog1p:    unary(math.Log1p),
+		compute.OpTypeLogistic: unary(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
+		compute.OpTypeTanh:     unary(math.Tanh),
+		compute.OpTypeErf:      unary(math.Erf),
+		compute.OpTypeSqrt:     unary(math.Sqrt),
+		compute.OpTypeRsqrt:    unary(func(x float64) float64 { return 1 / math.Sqrt(x) }),
+		compute.OpTypeSin:      unary(math.Sin),
+		compute.OpTypeCos:      unary(math.Cos),
+		compute.OpTypeFloor:    unary(math.Floor),
+		compute.OpTypeCeil:     unary(math.Ceil),
+		compute.OpTypeRound:    unary(math.RoundToEven),
+	})
+	return kernels
 }
 
 // logic works on booleans.
-func logic(op compute.OpType) kernel {
-	switch op {
-	case compute.OpTypeLogicalAnd:
-		return binary(func(x, y bool) bool { return x && y })
-	case compute.OpTypeLogicalOr:
-		return binary(func(x, y bool) bool { return x || y })
-	case compute.OpTypeLogicalXor, compute.OpTypeNotEqual:
-		return binary(func(x, y bool) bool { return x != y })
-	case compute.OpTypeEqual:
-		return binary(func(x, y bool) bool { return x == y })
-	case compute.OpTypeLogicalNot:
-		return unary(func(x bool) bool { return !x })
-	}
-	return nil
+var logic = map[compute.OpType]kernel{
+	compute.OpTypeLogicalAnd: binary(func(x, y bool) bool { return x && y }),
+	compute.OpTypeLogicalOr:  binary(func(x, y bool) bool { return x || y }),
+	compute.OpTypeLogicalXor: binary(func(x, y bool) bool { return x != y }),
+	compute.OpTypeNotEqual:   binary(func(x, y bool) bool { return x != y }),
+	compute.OpTypeEqual:      binary(func(x, y bool) bool { return x == y }),
+	compute.OpTypeLogicalNot: unary(func(x bool) bool { return !x }),
 }
 
 // selection chooses from b where a is true, and from c elsewhere.

@@ -12,14 +12,21 @@ import (
 func (e *Env) reduction(s ir.Step) func(r *run) {
 	switch s := s.(type) {
 	case *ir.Iota:
-		write := counter(s.Out.Of.DType)
+		write := types[s.Out.Of.DType].count
 		return func(r *run) { write(r.ptr(s.Out, 0), s.Out.Of.Count, s.Out.Strides[s.Axis], s.Out.Dims[s.Axis]) }
 	case *ir.ArgMinMax:
-		find := argumentOf(s.X.Of.DType)
-		return func(r *run) { r.argMinMax(s, find) }
+		find, set := types[s.X.Of.DType].extreme, types[s.Out.Of.DType].setInteger
+		return func(r *run) {
+			r.Pool.For(s.Offsets.Len(), func(i int) {
+				set(r.ptr(s.Out, i), find(r.ptr(s.X, s.Offsets.At(i)), s.X.Dims[s.Axis], s.X.Strides[s.Axis], s.IsMin))
+			})
+		}
 	case *ir.CumSum:
-		sum := runningSum(s.X.Of.DType)
-		return func(r *run) { r.cumSum(s, sum) }
+		sum := types[s.X.Of.DType].cumulate
+		return func(r *run) {
+			c := cumulation{n: s.X.Dims[s.Axis], to: s.Out.Strides[s.Axis], from: s.X.Strides[s.Axis], options: s.Options}
+			r.Pool.For(s.From.Len(), func(i int) { sum(r.ptr(s.Out, s.To.At(i)), r.ptr(s.X, s.From.At(i)), c) })
+		}
 	case *ir.Fill:
 		k := reduceKernel(e.Level, s.Op, s.Out.Of.DType)
 		return func(r *run) { k.start(r.ptr(s.Out, 0), s.Out.Of.Count) }
@@ -28,21 +35,13 @@ func (e *Env) reduction(s ir.Step) func(r *run) {
 		return func(r *run) { r.reduceColumns(s, k) }
 	case *ir.ReduceRow:
 		k := reduceKernel(e.Level, s.Op, s.X.Of.DType)
-		return func(r *run) { r.reduceRow(s, k) }
+		return func(r *run) { // pieces of a row
+			r.Pool.For(ir.CeilDiv(s.Count, s.Each), func(i int) {
+				k.rows(r.ptr(s.Out, i), r.ptr(s.X, s.X.Off+i*s.Each), 1, min(s.Each, s.Count-i*s.Each))
+			})
+		}
 	}
 	panic(fmt.Sprintf("no way to run %T", s))
-}
-
-func (r *run) argMinMax(s *ir.ArgMinMax, find func(x unsafe.Pointer, n, stride int, isMin bool) int) {
-	r.Pool.For(s.Offsets.Len(), func(i int) {
-		index := find(r.ptr(s.X, s.Offsets.At(i)), s.X.Dims[s.Axis], s.X.Strides[s.Axis], s.IsMin)
-		setInteger(r.ptr(s.Out, i), s.Out.Of.DType, index)
-	})
-}
-
-func (r *run) cumSum(s *ir.CumSum, sum func(dst, x unsafe.Pointer, c cumulation)) {
-	c := cumulation{n: s.X.Dims[s.Axis], to: s.Out.Strides[s.Axis], from: s.X.Strides[s.Axis], options: s.Options}
-	r.Pool.For(s.From.Len(), func(i int) { sum(r.ptr(s.Out, s.To.At(i)), r.ptr(s.X, s.From.At(i)), c) })
 }
 
 // columnsPart is the number of columns that are reduced together.
@@ -74,12 +73,5 @@ func (r *run) reduceColumns(s *ir.ReduceColumns, k *reducer) {
 			reduce(unsafe.Pointer(&block8), from, min(from+gemm.Block, rows))
 			k.columns(acc, unsafe.Pointer(&block8), n)
 		}
-	})
-}
-
-// reduceRow reduces pieces of a row.
-func (r *run) reduceRow(s *ir.ReduceRow, k *reducer) {
-	r.Pool.For(ir.CeilDiv(s.Count, s.Each), func(i int) {
-		k.rows(r.ptr(s.Out, i), r.ptr(s.X, s.X.Off+i*s.Each), 1, min(s.Each, s.Count-i*s.Each))
 	})
 }

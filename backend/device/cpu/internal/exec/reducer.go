@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/gomlx/compute"
@@ -63,24 +62,6 @@ func reduceKernel(l vec.Level, op compute.OpType, t dtypes.DType) *reducer {
 	switch t {
 	case dtypes.Float32:
 		return singleReducer(l, op)
-	case dtypes.Float64:
-		return floats[float64](op)
-	case dtypes.Int8:
-		return integerReducer[int8](op, math.MinInt8, math.MaxInt8)
-	case dtypes.Int16:
-		return integerReducer[int16](op, math.MinInt16, math.MaxInt16)
-	case dtypes.Int32:
-		return integerReducer[int32](op, math.MinInt32, math.MaxInt32)
-	case dtypes.Int64:
-		return integerReducer[int64](op, math.MinInt64, math.MaxInt64)
-	case dtypes.Uint8:
-		return integerReducer[uint8](op, 0, math.MaxUint8)
-	case dtypes.Uint16:
-		return integerReducer[uint16](op, 0, math.MaxUint16)
-	case dtypes.Uint32:
-		return integerReducer[uint32](op, 0, math.MaxUint32)
-	case dtypes.Uint64:
-		return integerReducer[uint64](op, 0, math.MaxUint64)
 	case dtypes.Bool:
 		switch op {
 		case compute.OpTypeReduceLogicalAnd:
@@ -88,28 +69,30 @@ func reduceKernel(l vec.Level, op compute.OpType, t dtypes.DType) *reducer {
 		case compute.OpTypeReduceLogicalOr:
 			return fold(false, func(a, x bool) bool { return a || x })
 		}
+		return nil
+	}
+	if t, ok := types[t]; ok {
+		return t.reduce(op)
 	}
 	return nil
 }
 
 func floats[T float32 | float64](op compute.OpType) *reducer {
 	var zero T
-	switch op {
-	case compute.OpTypeReduceSum:
-		r := fold(zero, func(a, x T) T { return a + x })
+	r := numbers(op, -1/zero, 1/zero)
+	if op == compute.OpTypeReduceSum {
 		r.rows = eachRow(sumLong[T])
-		return r
-	case compute.OpTypeReduceMax:
-		return fold(-1/zero, func(a, x T) T { return max(a, x) })
-	case compute.OpTypeReduceMin:
-		return fold(1/zero, func(a, x T) T { return min(a, x) })
-	case compute.OpTypeReduceProduct:
-		return fold(1, func(a, x T) T { return a * x })
 	}
-	return nil
+	return r
 }
 
-func integerReducer[T wholeNumber](op compute.OpType, low, high T) *reducer {
+func whole[T wholeNumber](op compute.OpType) *reducer {
+	low, high := limits[T]()
+	return numbers(op, low, high)
+}
+
+// numbers reduces numbers from low to high.
+func numbers[T number](op compute.OpType, low, high T) *reducer {
 	switch op {
 	case compute.OpTypeReduceSum:
 		return fold(0, func(a, x T) T { return a + x })
@@ -158,33 +141,7 @@ func eachRow[T any](row func(x []T) T) func(dst, x unsafe.Pointer, rows, n int) 
 	}
 }
 
-// argumentOf returns the function that finds the index of the least or greatest of n elements, stride apart.
-func argumentOf(t dtypes.DType) func(x unsafe.Pointer, n, stride int, isMin bool) int {
-	switch t {
-	case dtypes.Float32:
-		return extreme[float32]
-	case dtypes.Float64:
-		return extreme[float64]
-	case dtypes.Int8:
-		return extreme[int8]
-	case dtypes.Int16:
-		return extreme[int16]
-	case dtypes.Int32:
-		return extreme[int32]
-	case dtypes.Int64:
-		return extreme[int64]
-	case dtypes.Uint8:
-		return extreme[uint8]
-	case dtypes.Uint16:
-		return extreme[uint16]
-	case dtypes.Uint32:
-		return extreme[uint32]
-	case dtypes.Uint64:
-		return extreme[uint64]
-	}
-	return nil
-}
-
+// extreme is the index of the least or greatest of n elements, stride apart.
 func extreme[T number](p unsafe.Pointer, n, stride int, isMin bool) int {
 	best, at := *(*T)(p), 0
 	for i := range n {
@@ -205,33 +162,6 @@ type cumulation struct {
 	options     compute.CumSumOptions
 }
 
-// runningSum returns the function that makes running sums of a type, or nil.
-func runningSum(t dtypes.DType) func(dst, x unsafe.Pointer, c cumulation) {
-	switch t {
-	case dtypes.Float32:
-		return cumulate[float32]
-	case dtypes.Float64:
-		return cumulate[float64]
-	case dtypes.Int8:
-		return cumulate[int8]
-	case dtypes.Int16:
-		return cumulate[int16]
-	case dtypes.Int32:
-		return cumulate[int32]
-	case dtypes.Int64:
-		return cumulate[int64]
-	case dtypes.Uint8:
-		return cumulate[uint8]
-	case dtypes.Uint16:
-		return cumulate[uint16]
-	case dtypes.Uint32:
-		return cumulate[uint32]
-	case dtypes.Uint64:
-		return cumulate[uint64]
-	}
-	return nil
-}
-
 func cumulate[T number](dst, x unsafe.Pointer, c cumulation) {
 	size := int(unsafe.Sizeof(*new(T)))
 	var sum T
@@ -249,33 +179,6 @@ func cumulate[T number](dst, x unsafe.Pointer, c cumulation) {
 		sum += v
 		*out = sum
 	}
-}
-
-// counter returns the function that writes first, first+1, ... where each number is written so many times.
-func counter(t dtypes.DType) func(dst unsafe.Pointer, n, times, limit int) {
-	switch t {
-	case dtypes.Float32:
-		return count[float32]
-	case dtypes.Float64:
-		return count[float64]
-	case dtypes.Int8:
-		return count[int8]
-	case dtypes.Int16:
-		return count[int16]
-	case dtypes.Int32:
-		return count[int32]
-	case dtypes.Int64:
-		return count[int64]
-	case dtypes.Uint8:
-		return count[uint8]
-	case dtypes.Uint16:
-		return count[uint16]
-	case dtypes.Uint32:
-		return count[uint32]
-	case dtypes.Uint64:
-		return count[uint64]
-	}
-	return nil
 }
 
 // count writes n elements: each number of [0, limit) so many times, over and over.

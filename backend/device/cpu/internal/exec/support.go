@@ -24,10 +24,10 @@ func HasScatter(op compute.OpType, t dtypes.DType) bool {
 }
 
 // HasArgMinMax reports whether there is a kernel that finds the least or greatest element of a type.
-func HasArgMinMax(t dtypes.DType) bool { return argumentOf(t) != nil }
+func HasArgMinMax(t dtypes.DType) bool { return types[t].extreme != nil }
 
 // HasCumSum reports whether there is a kernel for running sums of a type.
-func HasCumSum(t dtypes.DType) bool { return runningSum(t) != nil }
+func HasCumSum(t dtypes.DType) bool { return types[t].cumulate != nil }
 
 // HasIota reports whether there is a kernel that counts in a type.
-func HasIota(t dtypes.DType) bool { return counter(t) != nil }
+func HasIota(t dtypes.DType) bool { return types[t].count != nil }

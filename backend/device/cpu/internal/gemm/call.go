@@ -158,18 +158,13 @@ func (g *call) member(i int) call {
 		axis := g.batch[d]
 		at := i % axis.N
 		i /= axis.N
-		one.shift(axis, at)
+		a, b := axis.A, axis.B
+		if one.swapped {
+			a, b = b, a
+		}
+		one.a.Data = one.a.Data[at*a:]
+		one.b.view.Data = one.b.view.Data[at*b:]
+		one.c.Data = one.c.Data[at*axis.C:]
 	}
 	return one
-}
-
-// shift moves the operands to a matrix of an axis.
-func (g *call) shift(axis Axis, at int) {
-	a, b := axis.A, axis.B
-	if g.swapped {
-		a, b = b, a
-	}
-	g.a.Data = g.a.Data[at*a:]
-	g.b.view.Data = g.b.view.Data[at*b:]
-	g.c.Data = g.c.Data[at*axis.C:]
 }

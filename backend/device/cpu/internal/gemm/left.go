@@ -30,7 +30,17 @@ func (b *block) left() leftSide {
 	case !b.packA && !b.transposes():
 		return b.inPlaceLeft(0)
 	case b.a.Col == 1 && !b.transposes():
-		return b.copyLeft()
+		// Kernels read all rows of a tile at once, and in A they are often a power of two apart, where a cache has room
+		// for few of them.
+		line := ceil(b.kc, 16)*16 + 16
+		if line%256 == 0 {
+			line += 16
+		}
+		dst := b.s.a.take(b.mb * line)
+		for i := range b.mb {
+			copy(dst[i*line:][:b.kc], b.a.Data[(b.i0+i)*b.a.Row+b.k0:])
+		}
+		return leftSide{data: dst, row: line, col: 1}
 	}
 	dst := b.s.a.take(b.mb * b.kc)
 	for _, run := range splitRows(b.mb, b.level.rows) {
@@ -45,20 +55,6 @@ func (b *block) left() leftSide {
 // inPlaceLeft is the rows of the block's part of A from one on, as they are.
 func (b *block) inPlaceLeft(at int) leftSide {
 	return leftSide{b.a.Data[(b.i0+at)*b.a.Row+b.k0*b.a.Col:], b.a.Row, b.a.Col, false, at}
-}
-
-// copyLeft copies contiguous rows. Kernels read all rows of a tile at once, and in A they are often a
-// power of two apart, where a cache has room for few of them.
-func (b *block) copyLeft() leftSide {
-	line := ceil(b.kc, 16)*16 + 16
-	if line%256 == 0 {
-		line += 16
-	}
-	dst := b.s.a.take(b.mb * line)
-	for i := range b.mb {
-		copy(dst[i*line:][:b.kc], b.a.Data[(b.i0+i)*b.a.Row+b.k0:])
-	}
-	return leftSide{data: dst, row: line, col: 1}
 }
 
 // packLeft packs a group of rows, and prefetches the next.

@@ -41,7 +41,18 @@ func planOf(g *call, count, workers int) plan {
 	if !p.rowsOuter && g.b.scattered(g.k, g.n) {
 		p.piece = streams
 	}
-	p.kb = p.depth(g)
+	// The parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
+	most := Block
+	switch {
+	case g.streams() || p.piece > 0:
+	case g.level.reread > 0 && !p.rowsOuter && g.b.ready() && p.mb > g.level.rows:
+		most = g.level.reread
+	case p.mb <= g.level.rows, g.n <= transposeSize, !p.rowsOuter && g.b.packed != nil && !g.b.transposed:
+		most = longBlock
+	case !p.rowsOuter && (g.b.packed != nil || g.b.view.Col != 1):
+		most = skinnyBlock
+	}
+	p.kb = ceil(ceil(g.k, max(1, ceil(g.k, most))), Block) * Block
 	return p
 }
 
@@ -58,21 +69,6 @@ func tasksEach(g *call, count int) int {
 		return 4
 	}
 	return 8
-}
-
-// depth is the length of the parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
-func (p *plan) depth(g *call) int {
-	most := Block
-	switch {
-	case g.streams() || p.piece > 0:
-	case g.level.reread > 0 && !p.rowsOuter && g.b.ready() && p.mb > g.level.rows:
-		most = g.level.reread
-	case p.mb <= g.level.rows, g.n <= transposeSize, !p.rowsOuter && g.b.packed != nil && !g.b.transposed:
-		most = longBlock
-	case !p.rowsOuter && (g.b.packed != nil || g.b.view.Col != 1):
-		most = skinnyBlock
-	}
-	return ceil(ceil(g.k, max(1, ceil(g.k, most))), Block) * Block
 }
 
 // scattered reports whether each row of a large B [k, n] that is used in place begins in another page than the one

@@ -24,19 +24,15 @@ func (b *block) stream() int {
 		most = pageStreams
 	}
 	for _, run := range splitRows(b.kc, most) {
-		b.streamGroups(run, columns)
+		// Groups of rows of B, in calls that stay short.
+		most := max(1, streamBytes/(4*columns*max(1, run.height)))
+		for done := 0; done < run.count; done += most {
+			b.setTile(b.inPlaceLeft(0), tileRun{0, 1, columns / streamColumns}, 0, b.inPlace(0))
+			t, at := &b.s.tile, run.row+done*run.height
+			t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
+			t.rows, t.k, t.bStep = run.height, min(most, run.count-done), run.height*t.bRow
+			b.level.stream(t)
+		}
 	}
 	return columns
-}
-
-// streamGroups multiplies and adds groups of rows of B, in calls that stay short.
-func (b *block) streamGroups(run tileRun, columns int) {
-	most := max(1, streamBytes/(4*columns*max(1, run.height)))
-	for done := 0; done < run.count; done += most {
-		b.setTile(b.inPlaceLeft(0), tileRun{0, 1, columns / streamColumns}, 0, b.inPlace(0))
-		t, at := &b.s.tile, run.row+done*run.height
-		t.a, t.b = unsafe.Add(t.a, at*t.aCol), unsafe.Add(t.b, at*t.bRow)
-		t.rows, t.k, t.bStep = run.height, min(most, run.count-done), run.height*t.bRow
-		b.level.stream(t)
-	}
 }

@@ -38,7 +38,16 @@ func describe(s Step) string {
 	case *Loop:
 		return s.describe("")
 	case *Attention:
-		return s.describe()
+		var b strings.Builder
+		fmt.Fprintf(&b, "attention, tiles of %d rows of %d", s.Tile, s.Width)
+		if s.Mask != nil {
+			fmt.Fprintf(&b, ", masked by %s", s.Mask)
+		}
+		fmt.Fprintf(&b, "\n    %s\n    %s", s.First.describe("matmul"), s.Loop.describe("    "))
+		if s.Second != nil {
+			fmt.Fprintf(&b, "\n    %s", s.Second.describe("matmul"))
+		}
+		return b.String()
 	case *Matmul:
 		return s.describe("matmul")
 	case *SparseMatmul:
@@ -92,20 +101,6 @@ func (l *Loop) kernels() (names []string) {
 		}
 	}
 	return names
-}
-
-// describe prints the parts of fused attention, each in a line.
-func (k *Attention) describe() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "attention, tiles of %d rows of %d", k.Tile, k.Width)
-	if k.Mask != nil {
-		fmt.Fprintf(&b, ", masked by %s", k.Mask)
-	}
-	fmt.Fprintf(&b, "\n    %s\n    %s", k.First.describe("matmul"), k.Loop.describe("    "))
-	if k.Second != nil {
-		fmt.Fprintf(&b, "\n    %s", k.Second.describe("matmul"))
-	}
-	return b.String()
 }
 
 // String prints a view.

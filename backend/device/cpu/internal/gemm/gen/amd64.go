@@ -93,12 +93,7 @@ func (m amd64) tile(s *source, rows, vectors int, k kind) (name string) {
 	s.op("DECQ BX")
 	s.op("JNZ column")
 	m.final(s, rows, vectors)
-	m.advance(s)
-	return name
-}
-
-// advance goes on to the next tile, or returns.
-func (m amd64) advance(s *source) {
+	// The next tile.
 	s.op("MOVQ tile_aStep(AX), CX")
 	s.op("ADDQ CX, a-8(SP)")
 	s.op("MOVQ tile_bStep(AX), DI")
@@ -108,6 +103,7 @@ func (m amd64) advance(s *source) {
 	s.op("JNZ next")
 	s.op("VZEROUPPER")
 	s.op("RET")
+	return name
 }
 
 // fetchNext prefetches the C of the next tile.

@@ -45,7 +45,18 @@ func (m amd64) transposed(s *source, width int) (name string) {
 	}
 	m.transpose(s, 0, width, func(i int) string { return number(i, "SI") })
 	for i, at := range []string{"(DI)", "(DI)(R8*1)", "(DI)(R8*2)", "(DI)(CX*1)"} {
-		m.storeLine(s, i, width, at)
+		switch {
+		case m.masks:
+			s.op("VMOVUPS %s, K1, %s", m.reg(i), at)
+		case width == 2*4:
+			s.op("VMOVUPS Y%d, %s", i, at)
+		case width > 4:
+			s.op("VMOVUPS X%d, %s", i, at)
+			s.op("VEXTRACTF128 $1, Y%d, X%d", i, i)
+			storePart(s, i, width-4, 16, at)
+		default:
+			storePart(s, i, width, 0, at)
+		}
 	}
 	s.op("ADDQ $16, SI")
 	s.op("ADDQ $16, R15")
@@ -91,22 +102,6 @@ func (m amd64) transpose(s *source, first, width int, at func(number int) string
 	shuffle("HPD", 6, 4, 1)
 	shuffle("LPD", 7, 5, 2)
 	shuffle("HPD", 7, 5, 3)
-}
-
-// storeLine stores the first numbers of a register.
-func (m amd64) storeLine(s *source, r, width int, at string) {
-	switch {
-	case m.masks:
-		s.op("VMOVUPS %s, K1, %s", m.reg(r), at)
-	case width == 2*4:
-		s.op("VMOVUPS Y%d, %s", r, at)
-	case width > 4:
-		s.op("VMOVUPS X%d, %s", r, at)
-		s.op("VEXTRACTF128 $1, Y%d, X%d", r, r)
-		storePart(s, r, width-4, 16, at)
-	default:
-		storePart(s, r, width, 0, at)
-	}
 }
 
 // storePart stores 1 to 4 numbers, so many bytes from an address.

@@ -28,11 +28,27 @@ func transposes(s isa, out *strings.Builder) {
 	out.WriteString("strip:\n")
 	for q := range quarters {
 		for i := range 4 {
-			t.gather(q, i, rows)
+			// Load columns 4q to 4q+3 of rows i, 4+i, 8+i, ... into register 4q+i.
+			offset := []string{"", "(R9*1)", "(R9*2)", "(R11*1)"}[i]
+			r := 4*q + i
+			t.line("VMOVUPS %d(%s)%s, X%d", 16*q, rows[0], offset, r)
+			for k, base := range rows[1:] {
+				name := map[bool]string{true: "VINSERTF32X4", false: "VINSERTF128"}[t.masks]
+				t.line("%s $%d, %d(%s)%s, %s, %s", name, k+1, 16*q, base, offset, t.reg(r), t.reg(r))
+			}
 		}
 	}
 	for q := range quarters {
-		t.fourByFour(4*q, s.width)
+		// Transpose within the quarters of the registers from r to r+3. Those from spare on are free.
+		r := 4 * q
+		for i, name := range []string{"VUNPCKLPS", "VUNPCKHPS"} {
+			t.line("%s %s, %s, %s", name, t.reg(r+1), t.reg(r), t.reg(s.width+i))
+			t.line("%s %s, %s, %s", name, t.reg(r+3), t.reg(r+2), t.reg(s.width+2+i))
+		}
+		for i := range 2 {
+			t.line("VUNPCKLPD %s, %s, %s", t.reg(s.width+2+i), t.reg(s.width+i), t.reg(r+2*i))
+			t.line("VUNPCKHPD %s, %s, %s", t.reg(s.width+2+i), t.reg(s.width+i), t.reg(r+2*i+1))
+		}
 		t.line("VMOVUPS %s, (DI)", t.reg(4*q))
 		t.line("VMOVUPS %s, (DI)(R8*1)", t.reg(4*q+1))
 		t.line("VMOVUPS %s, (DI)(R8*2)", t.reg(4*q+2))
@@ -46,27 +62,4 @@ func transposes(s isa, out *strings.Builder) {
 	t.line("JGT strip")
 	t.line("VZEROUPPER")
 	t.line("RET")
-}
-
-// gather loads columns 4q to 4q+3 of rows i, 4+i, 8+i, ... into register 4q+i.
-func (e *x86) gather(q, i int, rows []string) {
-	offset := []string{"", "(R9*1)", "(R9*2)", "(R11*1)"}[i]
-	r := 4*q + i
-	e.line("VMOVUPS %d(%s)%s, X%d", 16*q, rows[0], offset, r)
-	for k, base := range rows[1:] {
-		name := map[bool]string{true: "VINSERTF32X4", false: "VINSERTF128"}[e.masks]
-		e.line("%s $%d, %d(%s)%s, %s, %s", name, k+1, 16*q, base, offset, e.reg(r), e.reg(r))
-	}
-}
-
-// fourByFour transposes within the quarters of the registers from r to r+3. Those from spare on are free.
-func (e *x86) fourByFour(r, spare int) {
-	for i, name := range []string{"VUNPCKLPS", "VUNPCKHPS"} {
-		e.line("%s %s, %s, %s", name, e.reg(r+1), e.reg(r), e.reg(spare+i))
-		e.line("%s %s, %s, %s", name, e.reg(r+3), e.reg(r+2), e.reg(spare+2+i))
-	}
-	for i := range 2 {
-		e.line("VUNPCKLPD %s, %s, %s", e.reg(spare+2+i), e.reg(spare+i), e.reg(r+2*i))
-		e.line("VUNPCKHPD %s, %s, %s", e.reg(spare+2+i), e.reg(spare+i), e.reg(r+2*i+1))
-	}
 }
