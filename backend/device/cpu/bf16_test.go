@@ -99,7 +99,7 @@ func TestBF16_Attention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must := value(t)
+	must := valueOf(t)
 	build := func(kind dtypes.DType) *executable {
 		b := d.Builder("attention")
 		f := b.Main()
@@ -137,7 +137,7 @@ func TestBF16_OtherUses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	negated := func(f compute.Function, w compute.Value) compute.Value { return value(t)(f.Neg(w)) }
+	negated := func(f compute.Function, w compute.Value) compute.Value { return valueOf(t)(f.Neg(w)) }
 	e := embedding{dtypes.BFloat16, 40, 50, 2, negated}.compile(t, d)
 	want := execute(t, embedding{dtypes.Float32, 40, 50, 2, negated}.compile(t, d), wide, at)
 	for i, got := range execute(t, e, plain, at) {

@@ -44,7 +44,7 @@ func (b *builder) NewFunction(name string) (compute.Function, error) {
 }
 
 // OpShape returns the shape of a value.
-func (b *builder) OpShape(v compute.Value) (shapes.Shape, error) { return b.main.Shape(v) }
+func (b *builder) OpShape(v value) (shapes.Shape, error) { return b.main.Shape(v) }
 
 // Compile makes an executable of the graph.
 func (b *builder) Compile() (compute.Executable, error) {
@@ -77,7 +77,7 @@ func (f *function) Name() string { return compute.MainName }
 func (f *function) Builder() compute.Builder { return f.builder }
 
 // Shape of a value.
-func (f *function) Shape(v compute.Value) (shapes.Shape, error) {
+func (f *function) Shape(v value) (shapes.Shape, error) {
 	n, err := f.node(v)
 	if err != nil {
 		return shapes.Invalid(), err
@@ -86,7 +86,7 @@ func (f *function) Shape(v compute.Value) (shapes.Shape, error) {
 }
 
 // Parameter adds an input of the computation.
-func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.ShardingSpec) (compute.Value, error) {
+func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.ShardingSpec) (value, error) {
 	if sharding != nil {
 		return nil, errors.New("cpu: there is one device: parameters cannot be sharded")
 	}
@@ -101,7 +101,7 @@ func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.
 }
 
 // Constant adds a copy of data.
-func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
+func (f *function) Constant(flat any, dims ...int) (value, error) {
 	t := reflect.TypeOf(flat)
 	if t == nil || t.Kind() != reflect.Slice {
 		return nil, fmt.Errorf("cpu: a constant of %T; it takes a slice of numbers", flat)
@@ -120,7 +120,7 @@ func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
 }
 
 // Return names the outputs.
-func (f *function) Return(outputs []compute.Value, shardings []*compute.ShardingSpec) error {
+func (f *function) Return(outputs []value, shardings []*compute.ShardingSpec) error {
 	if f.outputs != nil {
 		return errors.New("cpu: Return was called already")
 	}
@@ -142,7 +142,7 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 }
 
 // node returns what a value stands for.
-func (f *function) node(v compute.Value) (*ir.Node, error) {
+func (f *function) node(v value) (*ir.Node, error) {
 	n, ok := v.(*ir.Node)
 	if !ok || n == nil || n.ID >= len(f.nodes) || f.nodes[n.ID] != n {
 		return nil, fmt.Errorf("cpu: the value %v is not of this function", v)
@@ -151,7 +151,7 @@ func (f *function) node(v compute.Value) (*ir.Node, error) {
 }
 
 // add appends an operation.
-func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*ir.Node) (compute.Value, error) {
+func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*ir.Node) (value, error) {
 	if f.outputs != nil {
 		return nil, fmt.Errorf("cpu: %s after Return", op)
 	}
@@ -171,7 +171,7 @@ func (f *function) add(op compute.OpType, shape shapes.Shape, attr any, in ...*i
 }
 
 // operands returns the nodes of values.
-func (f *function) operands(values ...compute.Value) ([]*ir.Node, error) {
+func (f *function) operands(values ...value) ([]*ir.Node, error) {
 	out := make([]*ir.Node, len(values))
 	for i, v := range values {
 		n, err := f.node(v)

@@ -10,202 +10,84 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
+// value is a node of a graph that is being built.
+type value = compute.Value
+
 // The operations below work element by element. Both sides of a binary one have the same type; a side may be a scalar,
 // or have axes of 1.
 
-// Abs is element-wise.
-func (f *function) Abs(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeAbs, x) }
+func (f *function) Abs(x value) (value, error)        { return f.unary(compute.OpTypeAbs, x) }
+func (f *function) Ceil(x value) (value, error)       { return f.unary(compute.OpTypeCeil, x) }
+func (f *function) Cos(x value) (value, error)        { return f.unary(compute.OpTypeCos, x) }
+func (f *function) Erf(x value) (value, error)        { return f.unary(compute.OpTypeErf, x) }
+func (f *function) Exp(x value) (value, error)        { return f.unary(compute.OpTypeExp, x) }
+func (f *function) Expm1(x value) (value, error)      { return f.unary(compute.OpTypeExpm1, x) }
+func (f *function) Floor(x value) (value, error)      { return f.unary(compute.OpTypeFloor, x) }
+func (f *function) IsFinite(x value) (value, error)   { return f.unary(compute.OpTypeIsFinite, x) }
+func (f *function) IsNaN(x value) (value, error)      { return f.unary(compute.OpTypeIsNaN, x) }
+func (f *function) Log(x value) (value, error)        { return f.unary(compute.OpTypeLog, x) }
+func (f *function) Log1p(x value) (value, error)      { return f.unary(compute.OpTypeLog1p, x) }
+func (f *function) LogicalNot(x value) (value, error) { return f.unary(compute.OpTypeLogicalNot, x) }
+func (f *function) Logistic(x value) (value, error)   { return f.unary(compute.OpTypeLogistic, x) }
+func (f *function) Neg(x value) (value, error)        { return f.unary(compute.OpTypeNeg, x) }
+func (f *function) Round(x value) (value, error)      { return f.unary(compute.OpTypeRound, x) }
+func (f *function) Rsqrt(x value) (value, error)      { return f.unary(compute.OpTypeRsqrt, x) }
+func (f *function) Sign(x value) (value, error)       { return f.unary(compute.OpTypeSign, x) }
+func (f *function) Sin(x value) (value, error)        { return f.unary(compute.OpTypeSin, x) }
+func (f *function) Sqrt(x value) (value, error)       { return f.unary(compute.OpTypeSqrt, x) }
+func (f *function) Tanh(x value) (value, error)       { return f.unary(compute.OpTypeTanh, x) }
+func (f *function) BitwiseNot(x value) (value, error) { return f.unary(compute.OpTypeBitwiseNot, x) }
 
-// Ceil is element-wise.
-func (f *function) Ceil(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeCeil, x)
-}
+func (f *function) Add(a, b value) (value, error)      { return f.binary(compute.OpTypeAdd, a, b) }
+func (f *function) Div(a, b value) (value, error)      { return f.binary(compute.OpTypeDiv, a, b) }
+func (f *function) Max(a, b value) (value, error)      { return f.binary(compute.OpTypeMax, a, b) }
+func (f *function) Min(a, b value) (value, error)      { return f.binary(compute.OpTypeMin, a, b) }
+func (f *function) Mul(a, b value) (value, error)      { return f.binary(compute.OpTypeMul, a, b) }
+func (f *function) Pow(a, b value) (value, error)      { return f.binary(compute.OpTypePow, a, b) }
+func (f *function) Rem(a, b value) (value, error)      { return f.binary(compute.OpTypeRem, a, b) }
+func (f *function) Sub(a, b value) (value, error)      { return f.binary(compute.OpTypeSub, a, b) }
+func (f *function) Equal(a, b value) (value, error)    { return f.binary(compute.OpTypeEqual, a, b) }
+func (f *function) NotEqual(a, b value) (value, error) { return f.binary(compute.OpTypeNotEqual, a, b) }
+func (f *function) LessThan(a, b value) (value, error) { return f.binary(compute.OpTypeLessThan, a, b) }
 
-// Cos is element-wise.
-func (f *function) Cos(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeCos, x) }
-
-// Erf is element-wise.
-func (f *function) Erf(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeErf, x) }
-
-// Exp is element-wise.
-func (f *function) Exp(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeExp, x) }
-
-// Expm1 is element-wise.
-func (f *function) Expm1(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeExpm1, x)
-}
-
-// Floor is element-wise.
-func (f *function) Floor(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeFloor, x)
-}
-
-// IsFinite is element-wise.
-func (f *function) IsFinite(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeIsFinite, x)
-}
-
-// IsNaN is element-wise.
-func (f *function) IsNaN(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeIsNaN, x)
-}
-
-// Log is element-wise.
-func (f *function) Log(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeLog, x) }
-
-// Log1p is element-wise.
-func (f *function) Log1p(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLog1p, x)
-}
-
-// LogicalNot is element-wise.
-func (f *function) LogicalNot(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLogicalNot, x)
-}
-
-// Logistic is element-wise.
-func (f *function) Logistic(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLogistic, x)
-}
-
-// Neg is element-wise.
-func (f *function) Neg(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeNeg, x) }
-
-// Round is element-wise.
-func (f *function) Round(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeRound, x)
-}
-
-// Rsqrt is element-wise.
-func (f *function) Rsqrt(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeRsqrt, x)
-}
-
-// Sign is element-wise.
-func (f *function) Sign(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeSign, x)
-}
-
-// Sin is element-wise.
-func (f *function) Sin(x compute.Value) (compute.Value, error) { return f.unary(compute.OpTypeSin, x) }
-
-// Sqrt is element-wise.
-func (f *function) Sqrt(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeSqrt, x)
-}
-
-// Tanh is element-wise.
-func (f *function) Tanh(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeTanh, x)
-}
-
-// Add is element-wise.
-func (f *function) Add(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeAdd, a, b)
-}
-
-// Div is element-wise.
-func (f *function) Div(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeDiv, a, b)
-}
-
-// LogicalAnd is element-wise.
-func (f *function) LogicalAnd(a, b compute.Value) (compute.Value, error) {
+func (f *function) LogicalAnd(a, b value) (value, error) {
 	return f.binary(compute.OpTypeLogicalAnd, a, b)
 }
 
-// LogicalOr is element-wise.
-func (f *function) LogicalOr(a, b compute.Value) (compute.Value, error) {
+func (f *function) LogicalOr(a, b value) (value, error) {
 	return f.binary(compute.OpTypeLogicalOr, a, b)
 }
 
-// LogicalXor is element-wise.
-func (f *function) LogicalXor(a, b compute.Value) (compute.Value, error) {
+func (f *function) LogicalXor(a, b value) (value, error) {
 	return f.binary(compute.OpTypeLogicalXor, a, b)
 }
 
-// Max is element-wise.
-func (f *function) Max(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMax, a, b)
-}
-
-// Min is element-wise.
-func (f *function) Min(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMin, a, b)
-}
-
-// Mul is element-wise.
-func (f *function) Mul(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMul, a, b)
-}
-
-// Pow is element-wise.
-func (f *function) Pow(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypePow, a, b)
-}
-
-// Rem is element-wise.
-func (f *function) Rem(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeRem, a, b)
-}
-
-// Sub is element-wise.
-func (f *function) Sub(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeSub, a, b)
-}
-
-// BitwiseAnd is element-wise.
-func (f *function) BitwiseAnd(a, b compute.Value) (compute.Value, error) {
+func (f *function) BitwiseAnd(a, b value) (value, error) {
 	return f.binary(compute.OpTypeBitwiseAnd, a, b)
 }
 
-// BitwiseOr is element-wise.
-func (f *function) BitwiseOr(a, b compute.Value) (compute.Value, error) {
+func (f *function) BitwiseOr(a, b value) (value, error) {
 	return f.binary(compute.OpTypeBitwiseOr, a, b)
 }
 
-// BitwiseXor is element-wise.
-func (f *function) BitwiseXor(a, b compute.Value) (compute.Value, error) {
+func (f *function) BitwiseXor(a, b value) (value, error) {
 	return f.binary(compute.OpTypeBitwiseXor, a, b)
 }
 
-// BitwiseNot is element-wise.
-func (f *function) BitwiseNot(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeBitwiseNot, x)
-}
-
-// Equal compares element by element.
-func (f *function) Equal(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeEqual, a, b)
-}
-
-// NotEqual compares element by element.
-func (f *function) NotEqual(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeNotEqual, a, b)
-}
-
-// GreaterOrEqual compares element by element.
-func (f *function) GreaterOrEqual(a, b compute.Value) (compute.Value, error) {
+func (f *function) GreaterOrEqual(a, b value) (value, error) {
 	return f.binary(compute.OpTypeGreaterOrEqual, a, b)
 }
 
-// GreaterThan compares element by element.
-func (f *function) GreaterThan(a, b compute.Value) (compute.Value, error) {
+func (f *function) GreaterThan(a, b value) (value, error) {
 	return f.binary(compute.OpTypeGreaterThan, a, b)
 }
 
-// LessOrEqual compares element by element.
-func (f *function) LessOrEqual(a, b compute.Value) (compute.Value, error) {
+func (f *function) LessOrEqual(a, b value) (value, error) {
 	return f.binary(compute.OpTypeLessOrEqual, a, b)
 }
 
-// LessThan compares element by element.
-func (f *function) LessThan(a, b compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeLessThan, a, b)
-}
-
 // unary adds an operation of one operand.
-func (f *function) unary(op compute.OpType, v compute.Value) (compute.Value, error) {
+func (f *function) unary(op compute.OpType, v value) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
@@ -221,7 +103,7 @@ func (f *function) unary(op compute.OpType, v compute.Value) (compute.Value, err
 }
 
 // binary adds an operation of two operands, which it brings to one shape first.
-func (f *function) binary(op compute.OpType, a, b compute.Value) (compute.Value, error) {
+func (f *function) binary(op compute.OpType, a, b value) (value, error) {
 	in, err := f.operands(a, b)
 	if err != nil {
 		return nil, err
@@ -238,7 +120,7 @@ func (f *function) binary(op compute.OpType, a, b compute.Value) (compute.Value,
 }
 
 // element adds an element-wise operation. Operands are broadcast to its shape.
-func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*ir.Node) (compute.Value, error) {
+func (f *function) element(op compute.OpType, shape shapes.Shape, in ...*ir.Node) (value, error) {
 	wide := make([]*ir.Node, len(in))
 	for i, x := range in {
 		v, err := f.broadcastTo(x, shape.Dimensions)
@@ -270,7 +152,7 @@ func (f *function) broadcastTo(x *ir.Node, dims []int) (*ir.Node, error) {
 }
 
 // ConvertDType converts each element.
-func (f *function) ConvertDType(v compute.Value, to dtypes.DType) (compute.Value, error) {
+func (f *function) ConvertDType(v value, to dtypes.DType) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
@@ -282,7 +164,7 @@ func (f *function) ConvertDType(v compute.Value, to dtypes.DType) (compute.Value
 }
 
 // Where chooses between two values by a condition, element by element.
-func (f *function) Where(condition, onTrue, onFalse compute.Value) (compute.Value, error) {
+func (f *function) Where(condition, onTrue, onFalse value) (value, error) {
 	in, err := f.operands(condition, onTrue, onFalse)
 	if err != nil {
 		return nil, err
@@ -295,7 +177,7 @@ func (f *function) Where(condition, onTrue, onFalse compute.Value) (compute.Valu
 }
 
 // Clamp is min(max(x, low), high).
-func (f *function) Clamp(low, x, high compute.Value) (compute.Value, error) {
+func (f *function) Clamp(low, x, high value) (value, error) {
 	v, err := f.Max(x, low)
 	if err != nil {
 		return nil, err

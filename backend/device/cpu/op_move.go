@@ -29,8 +29,8 @@ func badAxis(op compute.OpType, ax int, s shapes.Shape) error {
 
 // moved adds an operation with the shape that infer returns for x.
 func (f *function) moved(
-	op compute.OpType, v compute.Value, attr any, infer func(x shapes.Shape) (shapes.Shape, error),
-) (compute.Value, error) {
+	op compute.OpType, v value, attr any, infer func(x shapes.Shape) (shapes.Shape, error),
+) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
@@ -43,19 +43,19 @@ func (f *function) moved(
 }
 
 // Identity returns its operand.
-func (f *function) Identity(x compute.Value) (compute.Value, error) {
+func (f *function) Identity(x value) (value, error) {
 	return f.moved(compute.OpTypeIdentity, x, nil, func(x shapes.Shape) (shapes.Shape, error) { return x, nil })
 }
 
 // OptimizationBarrier returns its operands.
-func (f *function) OptimizationBarrier(operands ...compute.Value) ([]compute.Value, error) {
+func (f *function) OptimizationBarrier(operands ...value) ([]value, error) {
 	_, err := f.operands(operands...)
 	return slices.Clone(operands), err
 }
 
 // SchedulingBarrier returns its operand, as something that is there when the dependencies are.
-func (f *function) SchedulingBarrier(x compute.Value, dependencies ...compute.Value) (compute.Value, error) {
-	in, err := f.operands(append([]compute.Value{x}, dependencies...)...)
+func (f *function) SchedulingBarrier(x value, dependencies ...value) (value, error) {
+	in, err := f.operands(append([]value{x}, dependencies...)...)
 	if err != nil || len(dependencies) == 0 {
 		return x, err
 	}
@@ -63,14 +63,14 @@ func (f *function) SchedulingBarrier(x compute.Value, dependencies ...compute.Va
 }
 
 // Reshape gives the elements, in their order, other axes.
-func (f *function) Reshape(x compute.Value, dims ...int) (compute.Value, error) {
+func (f *function) Reshape(x value, dims ...int) (value, error) {
 	return f.moved(compute.OpTypeReshape, x, nil, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Reshape(x, dims)
 	})
 }
 
 // Transpose reorders axes.
-func (f *function) Transpose(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) Transpose(x value, axes ...int) (value, error) {
 	attr := ir.TransposeAttr{Axes: slices.Clone(axes)}
 	return f.moved(compute.OpTypeTranspose, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Transpose(x, axes)
@@ -78,7 +78,7 @@ func (f *function) Transpose(x compute.Value, axes ...int) (compute.Value, error
 }
 
 // BroadcastInDim repeats the operand.
-func (f *function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
+func (f *function) BroadcastInDim(x value, shape shapes.Shape, axes []int) (value, error) {
 	attr := ir.BroadcastAttr{Axes: slices.Clone(axes)}
 	return f.moved(compute.OpTypeBroadcastInDim, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapes.Make(x.DType, shape.Dimensions...), shapeinference.BroadcastInDim(x, shape, axes, nil)
@@ -86,7 +86,7 @@ func (f *function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []in
 }
 
 // Slice takes every stride-th element between starts and limits.
-func (f *function) Slice(x compute.Value, starts, limits, strides []int) (compute.Value, error) {
+func (f *function) Slice(x value, starts, limits, strides []int) (value, error) {
 	if len(strides) == 0 {
 		strides = slices.Repeat([]int{1}, len(starts))
 	}
@@ -97,7 +97,7 @@ func (f *function) Slice(x compute.Value, starts, limits, strides []int) (comput
 }
 
 // Reverse reverses the order of the elements of axes.
-func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) Reverse(v value, axes ...int) (value, error) {
 	attr := ir.ReverseAttr{Axes: slices.Clone(axes)}
 	return f.moved(compute.OpTypeReverse, v, attr, func(x shapes.Shape) (shapes.Shape, error) {
 		for _, ax := range axes {
@@ -110,7 +110,7 @@ func (f *function) Reverse(v compute.Value, axes ...int) (compute.Value, error) 
 }
 
 // Concatenate puts operands one after another along an axis.
-func (f *function) Concatenate(ax int, operands ...compute.Value) (compute.Value, error) {
+func (f *function) Concatenate(ax int, operands ...value) (value, error) {
 	in, err := f.operands(operands...)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (f *function) Concatenate(ax int, operands ...compute.Value) (compute.Value
 }
 
 // Pad puts a scalar around and between elements. Negative padding takes elements away.
-func (f *function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.Value, error) {
+func (f *function) Pad(x, fill value, axes ...compute.PadAxis) (value, error) {
 	in, err := f.operands(x, fill)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (f *function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.
 
 // Gather takes slices of the operand at indices; an index outside is moved to the border.
 func (f *function) Gather(
-	operand, indices compute.Value, vector int, offsets, collapsed, start, sizes []int, _ bool,
-) (compute.Value, error) {
+	operand, indices value, vector int, offsets, collapsed, start, sizes []int, _ bool,
+) (value, error) {
 	in, err := f.operands(operand, indices)
 	if err != nil {
 		return nil, err
@@ -169,35 +169,35 @@ func (f *function) Gather(
 
 // ScatterSum adds updates to the operand at indices, in the order of the updates. What would lie outside is left out.
 func (f *function) ScatterSum(
-	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
-) (compute.Value, error) {
+	operand, indices, updates value, vector int, window, inserted, target []int, _, _ bool,
+) (value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
-	return f.scatter(compute.OpTypeScatterSum, [3]compute.Value{operand, indices, updates}, attr)
+	return f.scatter(compute.OpTypeScatterSum, [3]value{operand, indices, updates}, attr)
 }
 
 // ScatterMax is like ScatterSum and keeps the greater value. Where minus infinity was the smaller value at the same
 // indices before, it replaces what was there, in one step.
 func (f *function) ScatterMax(
-	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
-) (compute.Value, error) {
+	operand, indices, updates value, vector int, window, inserted, target []int, _, _ bool,
+) (value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
 	if low, ok := operand.(*ir.Node); ok && lowers(low, indices, attr) {
 		attr.Replaces = true
 		operand = low.In[0]
 	}
-	return f.scatter(compute.OpTypeScatterMax, [3]compute.Value{operand, indices, updates}, attr)
+	return f.scatter(compute.OpTypeScatterMax, [3]value{operand, indices, updates}, attr)
 }
 
 // ScatterMin is like ScatterSum and keeps the smaller value.
 func (f *function) ScatterMin(
-	operand, indices, updates compute.Value, vector int, window, inserted, target []int, _, _ bool,
-) (compute.Value, error) {
+	operand, indices, updates value, vector int, window, inserted, target []int, _, _ bool,
+) (value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
-	return f.scatter(compute.OpTypeScatterMin, [3]compute.Value{operand, indices, updates}, attr)
+	return f.scatter(compute.OpTypeScatterMin, [3]value{operand, indices, updates}, attr)
 }
 
 // lowers reports whether n sets the elements at indices to minus infinity.
-func lowers(n *ir.Node, indices compute.Value, at ir.ScatterAttr) bool {
+func lowers(n *ir.Node, indices value, at ir.ScatterAttr) bool {
 	if n.Op != compute.OpTypeScatterMin || n.In[1] != indices || !reflect.DeepEqual(n.Attr, at) {
 		return false
 	}
@@ -216,7 +216,7 @@ func newScatterAttr(vector int, window, inserted, target []int) ir.ScatterAttr {
 	}
 }
 
-func (f *function) scatter(op compute.OpType, values [3]compute.Value, attr ir.ScatterAttr) (compute.Value, error) {
+func (f *function) scatter(op compute.OpType, values [3]value, attr ir.ScatterAttr) (value, error) {
 	in, err := f.operands(values[:]...)
 	if err != nil {
 		return nil, err
@@ -233,8 +233,8 @@ func (f *function) scatter(op compute.OpType, values [3]compute.Value, attr ir.S
 }
 
 // DynamicSlice takes a region whose start is computed; one that would lie outside is moved in.
-func (f *function) DynamicSlice(operand compute.Value, starts []compute.Value, sizes []int) (compute.Value, error) {
-	in, err := f.operands(append([]compute.Value{operand}, starts...)...)
+func (f *function) DynamicSlice(operand value, starts []value, sizes []int) (value, error) {
+	in, err := f.operands(append([]value{operand}, starts...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -249,8 +249,8 @@ func (f *function) DynamicSlice(operand compute.Value, starts []compute.Value, s
 }
 
 // DynamicUpdateSlice replaces a region whose start is computed; one that would lie outside is moved in.
-func (f *function) DynamicUpdateSlice(operand, update compute.Value, starts []compute.Value) (compute.Value, error) {
-	in, err := f.operands(append([]compute.Value{operand, update}, starts...)...)
+func (f *function) DynamicUpdateSlice(operand, update value, starts []value) (value, error) {
+	in, err := f.operands(append([]value{operand, update}, starts...)...)
 	if err != nil {
 		return nil, err
 	}

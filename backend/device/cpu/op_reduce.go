@@ -12,43 +12,39 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
 
-// ReduceSum reduces axes; none stands for all.
-func (f *function) ReduceSum(x compute.Value, axes ...int) (compute.Value, error) {
+// Reductions reduce axes; none stands for all.
+
+func (f *function) ReduceSum(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceSum, x, axes)
 }
 
-// ReduceMax reduces axes; none stands for all.
-func (f *function) ReduceMax(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) ReduceMax(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceMax, x, axes)
 }
 
-// ReduceMin reduces axes; none stands for all.
-func (f *function) ReduceMin(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) ReduceMin(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceMin, x, axes)
 }
 
-// ReduceProduct reduces axes; none stands for all.
-func (f *function) ReduceProduct(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) ReduceProduct(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceProduct, x, axes)
 }
 
-// ReduceLogicalAnd reduces axes; none stands for all.
-func (f *function) ReduceLogicalAnd(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) ReduceLogicalAnd(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceLogicalAnd, x, axes)
 }
 
-// ReduceLogicalOr reduces axes; none stands for all.
-func (f *function) ReduceLogicalOr(x compute.Value, axes ...int) (compute.Value, error) {
+func (f *function) ReduceLogicalOr(x value, axes ...int) (value, error) {
 	return f.reduce(compute.OpTypeReduceLogicalOr, x, axes)
 }
 
-func (f *function) reduce(op compute.OpType, v compute.Value, axes []int) (compute.Value, error) {
+func (f *function) reduce(op compute.OpType, v value, axes []int) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
 	}
 	if x.Shape.DType == dtypes.BFloat16 {
-		return f.inFloat32(v, func(v compute.Value) (compute.Value, error) { return f.reduce(op, v, axes) })
+		return f.inFloat32(v, func(v value) (value, error) { return f.reduce(op, v, axes) })
 	}
 	if len(axes) == 0 {
 		for i := range x.Shape.Rank() {
@@ -66,7 +62,7 @@ func (f *function) reduce(op compute.OpType, v compute.Value, axes []int) (compu
 }
 
 // inFloat32 computes on a bfloat16 in float32, and rounds the result.
-func (f *function) inFloat32(v compute.Value, op func(compute.Value) (compute.Value, error)) (compute.Value, error) {
+func (f *function) inFloat32(v value, op func(value) (value, error)) (value, error) {
 	wide, err := f.ConvertDType(v, dtypes.Float32)
 	if err != nil {
 		return nil, err
@@ -78,7 +74,7 @@ func (f *function) inFloat32(v compute.Value, op func(compute.Value) (compute.Va
 }
 
 // ArgMinMax returns the index of the least or greatest element of an axis, the first of equal ones, or that of a NaN.
-func (f *function) ArgMinMax(v compute.Value, ax int, out dtypes.DType, isMin bool) (compute.Value, error) {
+func (f *function) ArgMinMax(v value, ax int, out dtypes.DType, isMin bool) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
@@ -101,13 +97,13 @@ func (f *function) ArgMinMax(v compute.Value, ax int, out dtypes.DType, isMin bo
 }
 
 // CumSum is the running sum along an axis.
-func (f *function) CumSum(v compute.Value, ax int, options compute.CumSumOptions) (compute.Value, error) {
+func (f *function) CumSum(v value, ax int, options compute.CumSumOptions) (value, error) {
 	x, err := f.node(v)
 	if err != nil {
 		return nil, err
 	}
 	if x.Shape.DType == dtypes.BFloat16 {
-		return f.inFloat32(v, func(v compute.Value) (compute.Value, error) { return f.CumSum(v, ax, options) })
+		return f.inFloat32(v, func(v value) (value, error) { return f.CumSum(v, ax, options) })
 	}
 	shape, err := shapeinference.CumSum(x.Shape, ax)
 	if err != nil {
@@ -122,9 +118,9 @@ func (f *function) CumSum(v compute.Value, ax int, options compute.CumSumOptions
 // DotGeneral multiplies and sums over the contracting axes. The output has the batch axes, the other axes of lhs, and
 // those of rhs.
 func (f *function) DotGeneral(
-	lhs compute.Value, lhsContract, lhsBatch []int, rhs compute.Value, rhsContract, rhsBatch []int,
+	lhs value, lhsContract, lhsBatch []int, rhs value, rhsContract, rhsBatch []int,
 	config compute.DotGeneralConfig,
-) (compute.Value, error) {
+) (value, error) {
 	in, err := f.operands(lhs, rhs)
 	if err != nil {
 		return nil, err
@@ -163,7 +159,7 @@ func (f *function) DotGeneral(
 }
 
 // Iota counts from 0 along an axis.
-func (f *function) Iota(shape shapes.Shape, ax int) (compute.Value, error) {
+func (f *function) Iota(shape shapes.Shape, ax int) (value, error) {
 	if ax < 0 || ax >= shape.Rank() {
 		return nil, badAxis(compute.OpTypeIota, ax, shape)
 	}

@@ -23,12 +23,12 @@ func (e embedding) compile(t *testing.T, d *Device) compute.Executable {
 	t.Helper()
 	b := d.Builder("embedding")
 	f := b.Main()
-	w := value(t)(f.Parameter("w", shapes.Make(e.dtype, e.rows, e.columns), nil))
-	w = value(t)(f.ConvertDType(w, dtypes.Float32))
-	ids := value(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, e.n, 1), nil))
-	x := value(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, e.columns}, false))
-	y := value(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
-	z := value(t)(f.DotGeneral(y, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
+	w := valueOf(t)(f.Parameter("w", shapes.Make(e.dtype, e.rows, e.columns), nil))
+	w = valueOf(t)(f.ConvertDType(w, dtypes.Float32))
+	ids := valueOf(t)(f.Parameter("ids", shapes.Make(dtypes.Int32, e.n, 1), nil))
+	x := valueOf(t)(f.Gather(w, ids, 1, []int{1}, []int{0}, []int{0}, []int{1, e.columns}, false))
+	y := valueOf(t)(f.DotGeneral(x, []int{1}, nil, w, []int{1}, nil, compute.DotGeneralConfig{}))
+	z := valueOf(t)(f.DotGeneral(y, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
 	out := []compute.Value{x, y, z}
 	if e.corrupt != nil {
 		out = append(out, e.corrupt(f, w))
@@ -43,7 +43,7 @@ func (e embedding) compile(t *testing.T, d *Device) compute.Executable {
 	return compiled
 }
 
-func value(t *testing.T) func(v compute.Value, err error) compute.Value {
+func valueOf(t *testing.T) func(v compute.Value, err error) compute.Value {
 	return func(v compute.Value, err error) compute.Value {
 		t.Helper()
 		if err != nil {
@@ -146,7 +146,7 @@ func TestPack_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must := value(t)
+	must := valueOf(t)
 	for name, use := range map[string]func(f compute.Function, w compute.Value) compute.Value{
 		"returned": func(_ compute.Function, w compute.Value) compute.Value { return w },
 		"negated":  func(f compute.Function, w compute.Value) compute.Value { return must(f.Neg(w)) },

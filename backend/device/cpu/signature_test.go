@@ -13,7 +13,7 @@ import (
 // bits of a constant is not the same.
 func TestSignature(t *testing.T) {
 	f := newBuilder(newDevice(t, 1), "common").main
-	must := value(t)
+	must := valueOf(t)
 	x := must(f.Parameter("x", shapes.Make(dtypes.Float32, 3, 4), nil))
 	y := must(f.Parameter("x", shapes.Make(dtypes.Float32, 3, 4), nil))
 	number := func(v float32) compute.Value { return must(f.Constant([]float32{v})) }
