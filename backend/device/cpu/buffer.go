@@ -16,8 +16,8 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 )
 
-// Buffer is a tensor in the memory of the process, rows first unless it is packed.
-type Buffer struct {
+// buffer is a tensor in the memory of the process, rows first unless it is packed.
+type buffer struct {
 	device *Device
 	shape  shapes.Shape
 	packed *gemm.Packed // in mem; nil for rows first
@@ -25,12 +25,12 @@ type Buffer struct {
 	mem    memory.Span // zero when finalized
 }
 
-var _ compute.Buffer = (*Buffer)(nil)
+var _ compute.Buffer = (*buffer)(nil)
 
 var errFinalized = errors.New("cpu: the buffer is finalized, or was donated")
 
-func (d *Device) newBuffer(shape shapes.Shape) *Buffer {
-	return &Buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(bytesOf(shape))}
+func (d *Device) newBuffer(shape shapes.Shape) *buffer {
+	return &buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(bytesOf(shape))}
 }
 
 // bytesOf is the size of a tensor.
@@ -70,7 +70,7 @@ func (d *Device) NewSharedBuffer(_ compute.DeviceNum, shape shapes.Shape) (compu
 	if err := supported(shape); err != nil {
 		return nil, nil, err
 	}
-	b := &Buffer{device: d, shape: shape, mem: d.env.Memory.Zeros(bytesOf(shape))}
+	b := &buffer{device: d, shape: shape, mem: d.env.Memory.Zeros(bytesOf(shape))}
 	flat, err := b.Data()
 	return b, flat, err
 }
@@ -91,10 +91,10 @@ func supported(s shapes.Shape) error {
 }
 
 // Backend returns the device.
-func (b *Buffer) Backend() compute.Backend { return b.device }
+func (b *buffer) Backend() compute.Backend { return b.device }
 
 // Finalize gives the memory back.
-func (b *Buffer) Finalize() error {
+func (b *buffer) Finalize() error {
 	if mem := b.take(); mem.Base != nil {
 		b.device.env.Memory.Release(mem)
 	}
@@ -102,7 +102,7 @@ func (b *Buffer) Finalize() error {
 }
 
 // take empties the buffer and returns its memory.
-func (b *Buffer) take() memory.Span {
+func (b *buffer) take() memory.Span {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	mem := b.mem
@@ -111,7 +111,7 @@ func (b *Buffer) take() memory.Span {
 }
 
 // span returns the memory.
-func (b *Buffer) span() (memory.Span, error) {
+func (b *buffer) span() (memory.Span, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.mem.Base == nil {
@@ -121,13 +121,13 @@ func (b *Buffer) span() (memory.Span, error) {
 }
 
 // Shape of the tensor.
-func (b *Buffer) Shape() (shapes.Shape, error) { return b.shape, nil }
+func (b *buffer) Shape() (shapes.Shape, error) { return b.shape, nil }
 
 // DeviceNum is 0.
-func (b *Buffer) DeviceNum() (compute.DeviceNum, error) { return 0, nil }
+func (b *buffer) DeviceNum() (compute.DeviceNum, error) { return 0, nil }
 
 // ToFlatData copies the tensor to a slice of its type and size.
-func (b *Buffer) ToFlatData(flat any) error {
+func (b *buffer) ToFlatData(flat any) error {
 	mem, err := b.span()
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (b *Buffer) ToFlatData(flat any) error {
 
 // Data returns the memory of the tensor, valid until the buffer is finalized or donated. A packed one has none that
 // could be shown.
-func (b *Buffer) Data() (any, error) {
+func (b *buffer) Data() (any, error) {
 	if b.packed != nil {
 		return nil, fmt.Errorf("cpu: the buffer of %s is packed; copy it with ToFlatData", b.shape)
 	}
@@ -162,7 +162,7 @@ func (b *Buffer) Data() (any, error) {
 }
 
 // CopyToDevice copies the buffer; there is one device.
-func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
+func (b *buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	mem, err := b.span()
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (b *Buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	if n != 0 {
 		return nil, fmt.Errorf("cpu: there is no device %d, only 0", n)
 	}
-	c := &Buffer{device: b.device, shape: b.shape, mem: b.device.env.Memory.Alloc(mem.Size)}
+	c := &buffer{device: b.device, shape: b.shape, mem: b.device.env.Memory.Alloc(mem.Size)}
 	copy(memory.Bytes(c.mem.Base, mem.Size), memory.Bytes(mem.Base, mem.Size))
 	if b.packed != nil {
 		c.packed = packedAt(c.mem, b.shape)

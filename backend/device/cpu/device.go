@@ -44,11 +44,13 @@ import (
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/notimplemented"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 	"github.com/goart-dev/art/backend/device/cpu/internal/exec"
 	"github.com/goart-dev/art/backend/device/cpu/internal/gemm"
+	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 )
 
@@ -139,3 +141,57 @@ func (d *Device) Finalize() {
 
 // IsFinalized reports whether Finalize was called.
 func (d *Device) IsFinalized() bool { return d.finalized.Load() }
+
+// Capabilities lists the operations and types. Functions, loops and shapes that are not known when a graph is built are
+// missing.
+func (d *Device) Capabilities() compute.Capabilities {
+	c := compute.Capabilities{Operations: map[compute.OpType]bool{}, DTypes: map[dtypes.DType]bool{}}
+	for t := range ir.DataTypes {
+		c.DTypes[t] = true
+	}
+	for op := range compute.OpTypeLast {
+		if ir.IsElementwise(op) {
+			c.Operations[op] = true
+		}
+	}
+	for _, op := range others {
+		c.Operations[op] = true
+	}
+	return c
+}
+
+// others are the operations that are not element-wise.
+var others = []compute.OpType{
+	compute.OpTypeParameter, compute.OpTypeConstant, compute.OpTypeIdentity, compute.OpTypeReshape,
+	compute.OpTypeTranspose,
+	compute.OpTypeBroadcastInDim, compute.OpTypeSlice, compute.OpTypeReverse, compute.OpTypeConcatenate, compute.OpTypePad,
+	compute.OpTypeGather, compute.OpTypeScatterSum, compute.OpTypeScatterMax, compute.OpTypeScatterMin,
+	compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice, compute.OpTypeConvertDType, compute.OpTypeWhere,
+	compute.OpTypeClamp, compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin,
+	compute.OpTypeReduceProduct, compute.OpTypeReduceLogicalAnd, compute.OpTypeReduceLogicalOr, compute.OpTypeArgMinMax,
+	compute.OpTypeCumSum, compute.OpTypeDotGeneral, compute.OpTypeIota, compute.OpTypeOptimizationBarrier,
+	compute.OpTypeSchedulingBarrier,
+}
+
+// InstructionsEnv is the environment variable that chooses an instruction set by name; empty is the best one.
+const InstructionsEnv = cpuid.Env
+
+// Plain is the name of the instruction set that works everywhere, and is slow.
+const Plain = "portable"
+
+// Instructions returns the name of the instruction set that a new device uses, and those that this CPU has, the slowest
+// first. It fails, as [New] does, when [InstructionsEnv] asks for one that there is not.
+func Instructions() (used string, available []string, err error) {
+	for _, l := range cpuid.Supported() {
+		available = append(available, l.String())
+	}
+	level, err := cpuid.Default()
+	if err != nil {
+		return "", available, err
+	}
+	return level.String(), available, nil
+}
+
+// Read loads all numbers of x with all workers and does nothing with them. The rate at which it does is a bound for
+// what goes through memory once, such as the matmul of a row and a large matrix.
+func (d *Device) Read(x []float32) { d.env.Kernels.Read(d.env.Pool, x) }

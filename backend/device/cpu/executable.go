@@ -87,7 +87,7 @@ func (e *executable) Execute(
 	}()
 	values, spans := make([]exec.Input, len(inputs)), make([]memory.Span, len(inputs))
 	for i, in := range inputs {
-		b := in.(*Buffer)
+		b := in.(*buffer)
 		if spans[i], err = b.span(); err != nil {
 			return nil, fmt.Errorf("input %d: %w", i, err)
 		}
@@ -119,7 +119,7 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 	for i, in := range inputs {
 		donated := donate != nil && donate[i]
 		want := e.plan.Inputs[i]
-		b, ok := in.(*Buffer)
+		b, ok := in.(*buffer)
 		if !ok || b == nil || b.device != e.device {
 			return fmt.Errorf("cpu: input %d (%q) is not a buffer of this device", i, want.Name)
 		}
@@ -142,7 +142,7 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []mem
 	taken := map[int]bool{}
 	out := make([]compute.Buffer, len(e.plan.Outputs))
 	for i, o := range e.plan.Outputs {
-		out[i] = &Buffer{device: e.device, shape: o.Shape, mem: spans[i]}
+		out[i] = &buffer{device: e.device, shape: o.Shape, mem: spans[i]}
 		if o.Donor >= 0 {
 			taken[o.Donor] = true
 		}
@@ -151,7 +151,7 @@ func (e *executable) results(inputs []compute.Buffer, donate []bool, spans []mem
 		if !donate[i] {
 			continue
 		}
-		b := inputs[i].(*Buffer)
+		b := inputs[i].(*buffer)
 		if mem := b.take(); !taken[i] && mem.Base != nil {
 			e.device.env.Memory.Release(mem)
 		}

@@ -30,7 +30,7 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 	if rows < 2 || columns < 2 {
 		return d.rowsFirst(shape, read), nil
 	}
-	b := &Buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
+	b := &buffer{device: d, shape: shape, mem: d.env.Memory.Alloc(shape.DType.Size() * gemm.PackedSize(columns, rows))}
 	b.packed = packedAt(b.mem, shape)
 	d.env.Pool.For((rows+packRows-1)/packRows, func(i int) {
 		first := i * packRows
@@ -61,7 +61,7 @@ func packedAt(mem memory.Span, s shapes.Shape) *gemm.Packed {
 }
 
 // rowsFirst returns a buffer that is not packed.
-func (d *Device) rowsFirst(shape shapes.Shape, read func(dst []float32, first int)) *Buffer {
+func (d *Device) rowsFirst(shape shapes.Shape, read func(dst []float32, first int)) *buffer {
 	b, n := d.newBuffer(shape), shape.Size()
 	if shape.DType == dtypes.Float32 {
 		read(memory.Slice[float32](b.mem.Base, n), 0)

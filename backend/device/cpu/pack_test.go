@@ -178,7 +178,7 @@ func TestPack_Refused(t *testing.T) {
 	if _, err := e.Execute([]compute.Buffer{packed, at}, []bool{true, false}, 0); err == nil {
 		t.Error("a packed matrix was donated")
 	}
-	if _, err := packed.(*Buffer).Data(); err == nil {
+	if _, err := packed.(*buffer).Data(); err == nil {
 		t.Error("the memory of a packed matrix was shown")
 	}
 	if _, err := d.Pack(shapes.Make(dtypes.Int32, 4, 4), nil); err == nil {

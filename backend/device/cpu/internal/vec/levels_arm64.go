@@ -4,18 +4,24 @@ import "unsafe"
 
 var kernelsOf = [numLevels]*kernels{Portable: &kernelsPortable, NEON: &kernelsNEON}
 
-// wholeFused is [wholeUnary] for fused kernels.
-func wholeFused(width int, body, rest func(c *FusedCall)) func(c *FusedCall) {
-	return func(c *FusedCall) {
-		n := c.N
+//go:noescape
+func prefetchLines(p unsafe.Pointer, lines int)
+
+// wholeFused is [wholeUnary] for fused kernels. A sum is finished by the portable one, of no elements if need be.
+func wholeFused(width int, body, rest func(call *FusedCall)) func(call *FusedCall) {
+	return func(call *FusedCall) {
+		n := call.N
 		whole := n &^ (width - 1)
-		c.N = whole
-		body(c)
-		c.N = n - whole
-		c.move(whole)
-		rest(c)
-		c.N = n
-		c.move(-whole)
+		call.N = whole
+		body(call)
+		call.N = n - whole
+		if call.N == 0 {
+			whole = 0 // no pointer leaves its memory
+		}
+		call.move(whole)
+		rest(call)
+		call.move(-whole)
+		call.N = n
 	}
 }
 

@@ -2,4 +2,8 @@
 
 package vec
 
+import "unsafe"
+
 var kernelsOf = [numLevels]*kernels{Portable: &kernelsPortable}
+
+func prefetchLines(unsafe.Pointer, int) {}

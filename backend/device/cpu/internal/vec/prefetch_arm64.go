@@ -1,6 +1,0 @@
-package vec
-
-import "unsafe"
-
-//go:noescape
-func prefetchLines(p unsafe.Pointer, lines int)

@@ -1,7 +1,0 @@
-//go:build !amd64 && !arm64
-
-package vec
-
-import "unsafe"
-
-func prefetchLines(unsafe.Pointer, int) {}
