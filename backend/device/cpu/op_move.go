@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -27,24 +28,31 @@ func badAxis(op compute.OpType, ax int, s shapes.Shape) error {
 	return fmt.Errorf("cpu: %s: there is no axis %d in %s", op, ax, s)
 }
 
-// moved adds an operation with the shape that infer returns for x.
+// moved adds an operation with the shape that infer returns for its operands.
 func (f *function) moved(
-	op compute.OpType, v value, attr any, infer func(x shapes.Shape) (shapes.Shape, error),
+	op compute.OpType, attr any, operands []value, infer func(in []*ir.Node) (shapes.Shape, error),
 ) (value, error) {
-	x, err := f.node(v)
+	in, err := f.operands(operands...)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := infer(x.Shape)
+	shape, err := infer(in)
 	if err != nil {
 		return nil, err
 	}
-	return f.add(op, shape, attr, x)
+	return f.add(op, shape, attr, in...)
+}
+
+// moved1 is moved for one operand.
+func (f *function) moved1(
+	op compute.OpType, attr any, x value, infer func(x shapes.Shape) (shapes.Shape, error),
+) (value, error) {
+	return f.moved(op, attr, []value{x}, func(in []*ir.Node) (shapes.Shape, error) { return infer(in[0].Shape) })
 }
 
 // Identity returns its operand.
 func (f *function) Identity(x value) (value, error) {
-	return f.moved(compute.OpTypeIdentity, x, nil, func(x shapes.Shape) (shapes.Shape, error) { return x, nil })
+	return f.moved1(compute.OpTypeIdentity, nil, x, func(x shapes.Shape) (shapes.Shape, error) { return x, nil })
 }
 
 // OptimizationBarrier returns its operands.
@@ -64,7 +72,7 @@ func (f *function) SchedulingBarrier(x value, dependencies ...value) (value, err
 
 // Reshape gives the elements, in their order, other axes.
 func (f *function) Reshape(x value, dims ...int) (value, error) {
-	return f.moved(compute.OpTypeReshape, x, nil, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved1(compute.OpTypeReshape, nil, x, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Reshape(x, dims)
 	})
 }
@@ -72,7 +80,7 @@ func (f *function) Reshape(x value, dims ...int) (value, error) {
 // Transpose reorders axes.
 func (f *function) Transpose(x value, axes ...int) (value, error) {
 	attr := ir.TransposeAttr{Axes: slices.Clone(axes)}
-	return f.moved(compute.OpTypeTranspose, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved1(compute.OpTypeTranspose, attr, x, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Transpose(x, axes)
 	})
 }
@@ -80,7 +88,7 @@ func (f *function) Transpose(x value, axes ...int) (value, error) {
 // BroadcastInDim repeats the operand.
 func (f *function) BroadcastInDim(x value, shape shapes.Shape, axes []int) (value, error) {
 	attr := ir.BroadcastAttr{Axes: slices.Clone(axes)}
-	return f.moved(compute.OpTypeBroadcastInDim, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved1(compute.OpTypeBroadcastInDim, attr, x, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapes.Make(x.DType, shape.Dimensions...), shapeinference.BroadcastInDim(x, shape, axes, nil)
 	})
 }
@@ -91,7 +99,7 @@ func (f *function) Slice(x value, starts, limits, strides []int) (value, error) 
 		strides = slices.Repeat([]int{1}, len(starts))
 	}
 	attr := ir.SliceAttr{Starts: slices.Clone(starts), Strides: slices.Clone(strides)}
-	return f.moved(compute.OpTypeSlice, x, attr, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved1(compute.OpTypeSlice, attr, x, func(x shapes.Shape) (shapes.Shape, error) {
 		return shapeinference.Slice(x, starts, limits, strides)
 	})
 }
@@ -99,7 +107,7 @@ func (f *function) Slice(x value, starts, limits, strides []int) (value, error) 
 // Reverse reverses the order of the elements of axes.
 func (f *function) Reverse(v value, axes ...int) (value, error) {
 	attr := ir.ReverseAttr{Axes: slices.Clone(axes)}
-	return f.moved(compute.OpTypeReverse, v, attr, func(x shapes.Shape) (shapes.Shape, error) {
+	return f.moved1(compute.OpTypeReverse, attr, v, func(x shapes.Shape) (shapes.Shape, error) {
 		for _, ax := range axes {
 			if ax < 0 || ax >= x.Rank() {
 				return x, badAxis(compute.OpTypeReverse, ax, x)
@@ -111,35 +119,27 @@ func (f *function) Reverse(v value, axes ...int) (value, error) {
 
 // Concatenate puts operands one after another along an axis.
 func (f *function) Concatenate(ax int, operands ...value) (value, error) {
-	in, err := f.operands(operands...)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]shapes.Shape, len(in))
-	for i, x := range in {
-		list[i] = x.Shape
-	}
-	shape, err := shapeinference.Concatenate(list, ax)
-	if err != nil {
-		return nil, err
-	}
-	return f.add(compute.OpTypeConcatenate, shape, ir.AxisAttr{Axis: ax}, in...)
+	attr := ir.AxisAttr{Axis: ax}
+	return f.moved(compute.OpTypeConcatenate, attr, operands, func(in []*ir.Node) (shapes.Shape, error) {
+		list := make([]shapes.Shape, len(in))
+		for i, x := range in {
+			list[i] = x.Shape
+		}
+		return shapeinference.Concatenate(list, ax)
+	})
 }
 
 // Pad puts a scalar around and between elements. Negative padding takes elements away.
 func (f *function) Pad(x, fill value, axes ...compute.PadAxis) (value, error) {
-	in, err := f.operands(x, fill)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Pad(in[0].Shape, axes...)
-	if err != nil {
-		return nil, err
-	}
-	if !in[1].Shape.IsScalar() || in[1].Shape.DType != in[0].Shape.DType {
-		return nil, fmt.Errorf("cpu: Pad: the fill value of %s is %s, not a scalar of its type", in[0].Shape, in[1].Shape)
-	}
-	return f.add(compute.OpTypePad, shape, ir.PadAttr{Axes: slices.Clone(axes)}, in...)
+	attr := ir.PadAttr{Axes: slices.Clone(axes)}
+	return f.moved(compute.OpTypePad, attr, []value{x, fill}, func(in []*ir.Node) (shapes.Shape, error) {
+		x, fill := in[0].Shape, in[1].Shape
+		shape, err := shapeinference.Pad(x, axes...)
+		if err == nil && (!fill.IsScalar() || fill.DType != x.DType) {
+			err = fmt.Errorf("cpu: Pad: the fill value of %s is %s, not a scalar of its type", x, fill)
+		}
+		return shape, err
+	})
 }
 
 // Gather takes slices of the operand at indices; an index outside is moved to the border.
@@ -217,51 +217,32 @@ func newScatterAttr(vector int, window, inserted, target []int) ir.ScatterAttr {
 }
 
 func (f *function) scatter(op compute.OpType, values [3]value, attr ir.ScatterAttr) (value, error) {
-	in, err := f.operands(values[:]...)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted,
-		attr.Target)
-	if err != nil {
-		return nil, err
-	}
-	if !in[1].Shape.DType.IsInt() || !exec.HasScatter(op, shape.DType) {
-		return nil, missing(op, shape.DType)
-	}
-	return f.add(op, shape, attr, in...)
+	return f.moved(op, attr, values[:], func(in []*ir.Node) (shapes.Shape, error) {
+		shape, err := shapeinference.Scatter(in[0].Shape, in[1].Shape, in[2].Shape, attr.Vector, attr.Window, attr.Inserted,
+			attr.Target)
+		if err == nil && (!in[1].Shape.DType.IsInt() || !exec.HasScatter(op, shape.DType)) {
+			err = missing(op, shape.DType)
+		}
+		return shape, err
+	})
 }
 
 // DynamicSlice takes a region whose start is computed; one that would lie outside is moved in.
 func (f *function) DynamicSlice(operand value, starts []value, sizes []int) (value, error) {
-	in, err := f.operands(append([]value{operand}, starts...)...)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.DynamicSlice(in[0].Shape, sizes)
-	if err == nil {
-		err = checkStarts(compute.OpTypeDynamicSlice, in[0], in[1:])
-	}
-	if err != nil {
-		return nil, err
-	}
-	return f.add(compute.OpTypeDynamicSlice, shape, nil, in...)
+	const op = compute.OpTypeDynamicSlice
+	return f.moved(op, nil, append([]value{operand}, starts...), func(in []*ir.Node) (shapes.Shape, error) {
+		shape, err := shapeinference.DynamicSlice(in[0].Shape, sizes)
+		return shape, cmp.Or(err, checkStarts(op, in[0], in[1:]))
+	})
 }
 
 // DynamicUpdateSlice replaces a region whose start is computed; one that would lie outside is moved in.
 func (f *function) DynamicUpdateSlice(operand, update value, starts []value) (value, error) {
-	in, err := f.operands(append([]value{operand, update}, starts...)...)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.DynamicUpdateSlice(in[0].Shape, in[1].Shape)
-	if err == nil {
-		err = checkStarts(compute.OpTypeDynamicUpdateSlice, in[0], in[2:])
-	}
-	if err != nil {
-		return nil, err
-	}
-	return f.add(compute.OpTypeDynamicUpdateSlice, shape, nil, in...)
+	const op = compute.OpTypeDynamicUpdateSlice
+	return f.moved(op, nil, append([]value{operand, update}, starts...), func(in []*ir.Node) (shapes.Shape, error) {
+		shape, err := shapeinference.DynamicUpdateSlice(in[0].Shape, in[1].Shape)
+		return shape, cmp.Or(err, checkStarts(op, in[0], in[2:]))
+	})
 }
 
 // checkStarts wants one integer for each axis.

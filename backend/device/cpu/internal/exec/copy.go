@@ -38,20 +38,6 @@ func (r *run) copyView(to, from ir.View) {
 	})
 }
 
-// concat copies parts of operands.
-func (r *run) concat(s *ir.Concat) {
-	r.Pool.For(len(s.Parts), func(i int) {
-		p := &s.Parts[i]
-		runMove(&p.Move, r.ptr(p.To, p.To.Off), r.ptr(p.From, p.From.Off))
-	})
-}
-
-// pad fills the result and copies what is left of the operand over it.
-func (r *run) pad(s *ir.Pad) {
-	fill(r.ptr(s.Out, s.Out.Off), r.ptr(s.With, s.With.Off), s.Out.Of.Count, s.Out.Of.Size)
-	runMove(&s.Move, r.ptr(s.Out, s.To.Off), r.ptr(s.From, s.From.Off))
-}
-
 // start reads scalars, and moves them so that a window of the given size lies inside.
 func (r *run) start(scalars []ir.View, dims, size []int) []int {
 	pos := make([]int, len(dims))

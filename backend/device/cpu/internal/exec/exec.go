@@ -95,9 +95,17 @@ func (e *Env) step(s ir.Step) func(r *run) {
 	case *ir.Copy:
 		return func(r *run) { r.copy(s) }
 	case *ir.Concat:
-		return func(r *run) { r.concat(s) }
+		return func(r *run) {
+			r.Pool.For(len(s.Parts), func(i int) {
+				p := &s.Parts[i]
+				runMove(&p.Move, r.ptr(p.To, p.To.Off), r.ptr(p.From, p.From.Off))
+			})
+		}
 	case *ir.Pad:
-		return func(r *run) { r.pad(s) }
+		return func(r *run) { // what is left of the operand goes over the filling
+			fill(r.ptr(s.Out, s.Out.Off), r.ptr(s.With, s.With.Off), s.Out.Of.Count, s.Out.Of.Size)
+			runMove(&s.Move, r.ptr(s.Out, s.To.Off), r.ptr(s.From, s.From.Off))
+		}
 	case *ir.Gather:
 		return func(r *run) { r.gather(s) }
 	case *ir.Scatter:

@@ -139,7 +139,7 @@ func (p *Pool) find() *loop {
 
 // await returns when a loop was posted after the first seen, and reports whether the pool is closed.
 func (p *Pool) await(seen uint64) bool {
-	if p.watch(seen) {
+	if spin(func() bool { return p.posted.Load() != seen }) {
 		return false
 	}
 	p.mu.Lock()
@@ -148,11 +148,6 @@ func (p *Pool) await(seen uint64) bool {
 		p.wake.Wait()
 	}
 	return p.closed
-}
-
-// watch looks for a loop for a while, and reports whether one was posted after the first seen.
-func (p *Pool) watch(seen uint64) bool {
-	return spin(func() bool { return p.posted.Load() != seen })
 }
 
 // spin looks for a while whether something happened, and reports whether it did.
