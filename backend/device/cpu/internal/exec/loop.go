@@ -103,7 +103,7 @@ func (l *loopRunner) runTile(r *run, workers *pool.Pool, t tiles, row, n int) {
 	if workers != nil {
 		parts = min(blocks, partsEach*workers.Workers())
 	}
-	one := func(i int) {
+	workers.For(parts, func(i int) {
 		w := l.worker()
 		defer workersPool.Put(w)
 		w.tiles = t
@@ -112,12 +112,7 @@ func (l *loopRunner) runTile(r *run, workers *pool.Pool, t tiles, row, n int) {
 			at, m := row+b*each, min(each, n-b*each)
 			l.runBlock(r, w, block{first: at * l.Inner, n: m * l.Inner, row: at, rows: m})
 		}
-	}
-	if workers == nil {
-		one(0)
-		return
-	}
-	workers.For(parts, one)
+	})
 }
 
 func (l *loopRunner) at(i int) block {

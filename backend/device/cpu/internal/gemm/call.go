@@ -45,12 +45,8 @@ func (k *Kernels) run(p *pool.Pool, g call) {
 		k.largeBatch(p, g, count)
 		return
 	}
-	workers := 1
-	if p != nil {
-		workers = p.Workers()
-	}
-	g.plan = planOf(&g, count, workers)
-	if g.tasks == 1 || workers == 1 {
+	g.plan = planOf(&g, count, p.Workers())
+	if g.tasks == 1 || p.Workers() == 1 {
 		s := k.free.get()
 		s.whole = g
 		for i := range g.tasks {

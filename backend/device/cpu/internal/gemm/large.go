@@ -71,9 +71,8 @@ func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.
 func (l *large) plan(p *pool.Pool) {
 	l.each = Block
 	l.count = ceil(l.mb, l.level.largest())
-	workers, want := 1, 1
+	workers, want := p.Workers(), 1
 	if p != nil {
-		workers = p.Workers()
 		want = min(partTasks*workers, l.mb*l.nb*l.kc/taskWork)
 	}
 	l.shares = 1
@@ -99,20 +98,13 @@ func (l *large) compute(k *Kernels, p *pool.Pool) {
 	k.each(p, l.shares*l.down*l.across, l.task)
 }
 
-// each calls f for all of [0, n), by the workers of a pool; nil is one.
+// each calls f for all of [0, n), by the workers of a pool.
 func (k *Kernels) each(p *pool.Pool, n int, f func(s *scratch, i int)) {
-	one := func(i int) {
+	p.For(n, func(i int) {
 		s := k.free.get()
 		f(s, i)
 		k.free.put(s)
-	}
-	if p != nil {
-		p.For(n, one)
-		return
-	}
-	for i := range n {
-		one(i)
-	}
+	})
 }
 
 // group is a group of rows of the part.

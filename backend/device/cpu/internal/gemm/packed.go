@@ -86,19 +86,12 @@ func (p *Packed) check(j, n int) {
 	}
 }
 
-// each calls f for the panels of n columns, by all workers; nil is one.
+// each calls f for the panels of n columns, by all workers.
 func (p *Packed) each(workers *pool.Pool, n int, f func(at, width int)) {
 	if p.K == 0 {
 		return
 	}
-	one := func(i int) { f(i*panel, min(panel, n-i*panel)) }
-	if workers == nil {
-		for i := range panels(n) {
-			one(i)
-		}
-		return
-	}
-	workers.For(panels(n), one)
+	workers.For(panels(n), func(i int) { f(i*panel, min(panel, n-i*panel)) })
 }
 
 // panels is the number of panels of n columns.

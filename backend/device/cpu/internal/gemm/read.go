@@ -11,17 +11,10 @@ import (
 // a large matrix once can reach.
 func (k *Kernels) Read(p *pool.Pool, x []float32) {
 	pieces := ceil(4*len(x), readPiece)
-	read := func(i int) {
+	p.For(pieces, func(i int) {
 		part := x[i*readPiece/4 : min(len(x), (i+1)*readPiece/4)]
 		k.level.read(unsafe.Pointer(unsafe.SliceData(part)), 4*len(part))
-	}
-	if p == nil {
-		for i := range pieces {
-			read(i)
-		}
-		return
-	}
-	p.For(pieces, read)
+	})
 }
 
 // readAll reads so many bytes.

@@ -22,7 +22,7 @@ const (
 	offers   = 4  // to let another goroutine run, between two offers to let another process run
 )
 
-// Pool is a set of workers. Its methods may be called from several goroutines.
+// Pool is a set of workers. Its methods may be called from several goroutines. Nil is a pool of the caller alone.
 type Pool struct {
 	workers int
 	mu      sync.Mutex
@@ -61,7 +61,12 @@ func New(workers int) *Pool {
 }
 
 // Workers is the number of goroutines that can run a loop at once.
-func (p *Pool) Workers() int { return p.workers }
+func (p *Pool) Workers() int {
+	if p == nil {
+		return 1
+	}
+	return p.workers
+}
 
 // Close ends the workers. Loops that run are finished by their callers, and so are later ones.
 func (p *Pool) Close() {
@@ -75,7 +80,7 @@ func (p *Pool) Close() {
 // For calls body(i) for each i of [0, n), in no order and on several workers, and returns when all calls did. A panic
 // in body is raised again by For, after the calls that run; those that did not begin are left out.
 func (p *Pool) For(n int, body func(i int)) {
-	if n <= 1 || p.workers == 1 {
+	if n <= 1 || p.Workers() == 1 {
 		for i := range n {
 			body(i)
 		}

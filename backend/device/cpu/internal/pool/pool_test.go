@@ -23,6 +23,16 @@ func TestFor_EachOnce(t *testing.T) {
 	}
 }
 
+// No pool is one worker.
+func TestFor_Nil(t *testing.T) {
+	var p *Pool
+	sum := 0
+	p.For(10, func(i int) { sum += i })
+	if sum != 45 || p.Workers() != 1 {
+		t.Errorf("the sum is %d, want 45, by %d workers, want 1", sum, p.Workers())
+	}
+}
+
 // Loops in loops, from several goroutines at once.
 func TestFor_Nests(t *testing.T) {
 	p := New(3)
