@@ -123,8 +123,9 @@ func WhereFunc(l Level) func(dst []float32, cond []bool, a, b []float32) { retur
 
 // Fill writes x into each element.
 func Fill(l Level, dst []float32, x float32) {
+	fill := kernelsOf[l].fill
 	for i := 0; i < len(dst); i += chunk {
-		kernelsOf[l].fill(dst[i:min(i+chunk, len(dst))], x)
+		fill(dst[i:min(i+chunk, len(dst))], x)
 	}
 }
 

@@ -18,7 +18,7 @@ type Fused struct {
 
 // Run calls the kernel for a block of up to 16,384 elements. A result may be stored over one of the streams.
 func (f *Fused) Run(l Level, c *FusedCall) {
-	if f.Sum >= 0 {
+	if f.Sum >= 0 && (l == Portable || l == NEON) { // others have them in registers
 		c.lanes = lanes{}
 	}
 	kernelsOf[l].fused[f.kernel](c)

@@ -30,7 +30,9 @@ func wholeUnary[D, X any](width int, body, rest func(dst []D, x []X)) func(dst [
 	return func(dst []D, x []X) {
 		n := len(dst) &^ (width - 1)
 		body(dst[:n], x[:n])
-		rest(dst[n:], x[n:])
+		if n < len(dst) {
+			rest(dst[n:], x[n:])
+		}
 	}
 }
 
@@ -38,7 +40,9 @@ func wholeBinary[D any](width int, body, rest func(dst []D, a, b []float32)) fun
 	return func(dst []D, a, b []float32) {
 		n := len(dst) &^ (width - 1)
 		body(dst[:n], a[:n], b[:n])
-		rest(dst[n:], a[n:], b[n:])
+		if n < len(dst) {
+			rest(dst[n:], a[n:], b[n:])
+		}
 	}
 }
 
@@ -46,6 +50,8 @@ func wholeScalar[D any](width int, body, rest func(dst []D, a []float32, b float
 	return func(dst []D, a []float32, b float32) {
 		n := len(dst) &^ (width - 1)
 		body(dst[:n], a[:n], b)
-		rest(dst[n:], a[n:], b)
+		if n < len(dst) {
+			rest(dst[n:], a[n:], b)
+		}
 	}
 }
