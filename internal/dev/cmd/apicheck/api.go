@@ -36,8 +36,14 @@ func apiOf(module string) ([]string, error) {
 	return slices.Compact(lines), nil
 }
 
-// isPublic reports whether docs/versioning.md covers a package.
+// isPublic reports whether docs/versioning.md covers a package. Of the examples it covers the library for agents that
+// learn from a description or an MCP server.
 func isPublic(path string) bool {
+	for _, name := range []string{"examples/agents", "examples/agents/auto", "examples/agents/mcp"} {
+		if strings.HasSuffix(path, "/"+name) {
+			return true
+		}
+	}
 	for _, part := range strings.Split(path, "/") {
 		if part == "internal" || part == "cmd" || part == "examples" {
 			return false
