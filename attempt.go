@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// maxBackoff bounds the pause between two tries.
 const maxBackoff = 30 * time.Second
 
 var errNoTrajectory = errors.New("rollout returned neither a trajectory nor an error")
@@ -33,7 +32,6 @@ func (g *gathering) attempt(ctx context.Context, rollout *RolloutStart) (r rollo
 	}
 }
 
-// try runs a rollout once.
 func (g *gathering) try(ctx context.Context, at *position) (*Trajectory, error) {
 	timed, cancel := ctx, context.CancelFunc(func() {})
 	if g.opts.Timeout > 0 {
@@ -78,7 +76,6 @@ func finish(t *Trajectory, start time.Time) {
 	t.Finish()
 }
 
-// permanent reports whether a retry cannot help.
 func permanent(err error) bool {
 	for _, target := range []error{ErrNotRegistered, ErrClosed, ErrFrozen, ErrUnsupported} {
 		if errors.Is(err, target) {

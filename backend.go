@@ -142,7 +142,6 @@ type Pin struct {
 	pinned func(context.Context) context.Context
 }
 
-// pinKey is the context key of the step to which a model is pinned.
 type pinKey struct{ m *Model }
 
 // Pin returns a pin of the newest step.
@@ -185,7 +184,6 @@ func (p *Pin) Context(ctx context.Context) context.Context {
 	return context.WithValue(p.pinned(ctx), pinKey{p.model}, p.step)
 }
 
-// answers returns the step that answers calls with ctx.
 func (m *Model) answers(ctx context.Context) int {
 	if step, ok := ctx.Value(pinKey{m}).(int); ok {
 		return step

@@ -57,7 +57,6 @@ func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*C
 	return response, nil
 }
 
-// request validates a call and resolves its options.
 func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*ChatRequest, error) {
 	if err := h.validate(); err != nil {
 		return nil, err
@@ -80,7 +79,6 @@ func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*Ch
 	}, nil
 }
 
-// settings resolves and validates the sampling options of a call, with its seed.
 func (m *Model) settings(ctx context.Context, opts *ChatOptions) (Sampling, error) {
 	settings := opts.settings(&m.opts.Chat)
 	if err := settings.Validate(); err != nil {
@@ -153,7 +151,6 @@ func (s Sampling) validateShape(p *problems) {
 	}
 }
 
-// validateTokens checks what counts tokens or lists them.
 func (s Sampling) validateTokens(p *problems) {
 	p.check(s.MinTokens >= 0, "min_tokens is %d, want >= 0", s.MinTokens)
 	p.check(s.MaxTokens <= 0 || s.MinTokens <= s.MaxTokens, "min_tokens is %d, above max_tokens, %d", s.MinTokens,
@@ -169,8 +166,6 @@ func (s Sampling) validateTokens(p *problems) {
 	p.check(n >= 0 && n <= maxLogprobs, "prompt_logprobs is %d, want 0 to %d", n, maxLogprobs)
 }
 
-// settings resolves the options to the full set of values. Those of the call override those of the model. The seed
-// stays 0 when neither sets it.
 func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
 	s := Sampling{Temperature: 1, TopP: 1}
 	for _, o := range []*ChatOptions{defaults, o} {
@@ -179,7 +174,6 @@ func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
 	return s
 }
 
-// override sets in s what o sets.
 func (o *ChatOptions) override(s *Sampling) {
 	if o == nil {
 		return
@@ -214,20 +208,29 @@ func (o *ChatOptions) override(s *Sampling) {
 	if o.PromptLogprobs != nil {
 		s.PromptLogprobs = clonePtr(o.PromptLogprobs)
 	}
-	o.restrict(s)
+	// Set the restrictions of options in s. What restricts nothing is nil there.
+	if f := o.ResponseFormat; f != nil {
+		s.ResponseFormat = f.clone()
+		if f.Type == FormatText {
+			s.ResponseFormat = nil
+		}
+	}
+	if c := o.ToolChoice; c != nil {
+		s.ToolChoice = clonePtr(c)
+		if c.Mode == ToolAuto {
+			s.ToolChoice = nil
+		}
+	}
 }
 
-// set assigns *from unless from is nil.
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// hasSeed reports whether the options set a seed.
 func (o *ChatOptions) hasSeed() bool { return o != nil && o.Seed != nil }
 
-// clone returns a deep copy.
 func (o ChatOptions) clone() ChatOptions {
 	return ChatOptions{
 		Temperature: clonePtr(o.Temperature), TopP: clonePtr(o.TopP), TopK: clonePtr(o.TopK),
@@ -243,7 +246,6 @@ func (o ChatOptions) clone() ChatOptions {
 	}
 }
 
-// clonePtr returns a pointer to a copy of what p points to.
 func clonePtr[T any](p *T) *T {
 	if p == nil {
 		return nil

@@ -46,7 +46,6 @@ func (r *Retention) keepWith(sorted []int, best int) []int {
 	return keep
 }
 
-// validate adds what is wrong with the retention.
 func (r *Retention) validate(p *problems) {
 	if r == nil {
 		return

@@ -183,7 +183,6 @@ func (c *TrainConfig) Credit() credit.Config {
 	}
 }
 
-// setCredit sets what [TrainConfig.Credit] returns.
 func (c *TrainConfig) setCredit(from credit.Config) {
 	p, a, n := from.Policy, from.Advantages, from.Normalize
 	c.Loss, c.Epsilon, c.EpsilonHigh, c.Level = p.Loss, p.Epsilon, p.EpsilonHigh, p.Level
@@ -210,7 +209,6 @@ func (c *TrainConfig) WithDefaults() *TrainConfig {
 	return &d
 }
 
-// valueOr returns a pointer to a copy of *p, or to v when p is nil.
 func valueOr[T any](p *T, v T) *T {
 	if p != nil {
 		v = *p
@@ -250,7 +248,6 @@ func (p *problems) notNegative(name string, x *float64) {
 	}
 }
 
-// checkName checks that a name is empty or among the known ones.
 func checkName[T ~string](p *problems, what string, got T, known ...T) {
 	p.check(got == "" || slices.Contains(known, got), "unknown %s %q, want one of %q", what, got, known)
 }
@@ -305,7 +302,6 @@ func (c *SFTConfig) Rates(steps int) func(step int) float64 {
 	return func(step int) float64 { return s.during(at(step), at(step+1)) }
 }
 
-// deref returns *p, or the zero value of a nil p.
 func deref[T any](p *T) T { return *valueOr(p, *new(T)) }
 
 // Schedule is the shape of a learning rate over optimizer steps, after a warm-up.
@@ -403,7 +399,6 @@ func RewardStdMultiplier(rows []HistoryRow) float64 {
 	return max(0, start+slope*float64(steps[len(steps)-1])) / start
 }
 
-// fillSchedule returns a schedule and its decay with their defaults.
 func fillSchedule(s Schedule, decay *float64) (Schedule, *float64) {
 	if s == "" && decay != nil {
 		s = ScheduleLinear
@@ -415,7 +410,6 @@ func fillSchedule(s Schedule, decay *float64) (Schedule, *float64) {
 	return s, valueOr(decay, 0)
 }
 
-// checkSchedule checks a schedule and its decay.
 func checkSchedule(p *problems, s Schedule, decay *float64) {
 	checkName(p, "schedule", s, ScheduleConstant, ScheduleLinear, ScheduleCosine)
 	p.check(decay == nil || *decay >= 0 && *decay <= 1, "decay is %v, want 0 <= decay <= 1", deref(decay))

@@ -23,7 +23,6 @@ type Example struct {
 // names the field.
 func (e *Example) UnmarshalJSON(data []byte) error { return wireError("read example", e.decode(data)) }
 
-// decode is UnmarshalJSON with a plain error.
 func (e *Example) decode(data []byte) error {
 	fields, err := parseObject(data)
 	if err != nil {
@@ -69,7 +68,6 @@ func (e Example) MarshalJSON() ([]byte, error) {
 	return appendObject(nil, e.wire, known), nil
 }
 
-// known returns the wire form of the Go fields.
 func (e *Example) known() ([]knownField, error) {
 	messages, err := arrayOf(e.Messages)
 	if err != nil {
@@ -163,7 +161,6 @@ func Batches[S any](scenarios []S, opts *BatchOptions) iter.Seq[Batch[S]] {
 	}
 }
 
-// pick returns the scenarios at the given indices.
 func pick[S any](scenarios []S, indices []int) []S {
 	out := make([]S, len(indices))
 	for i, at := range indices {
@@ -172,7 +169,6 @@ func pick[S any](scenarios []S, indices []int) []S {
 	return out
 }
 
-// withDefaults returns a copy with defaults filled in.
 func (o *BatchOptions) withDefaults() BatchOptions {
 	var d BatchOptions
 	if o != nil {

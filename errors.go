@@ -90,10 +90,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // problems collects everything that is wrong with an argument, so that one error lists it all.
 type problems []string
 
-// addf adds a problem.
 func (p *problems) addf(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
 
-// check adds a problem unless ok.
 func (p *problems) check(ok bool, format string, args ...any) {
 	if !ok {
 		p.addf(format, args...)
@@ -115,5 +113,4 @@ func (p problems) err(op, hint string) error {
 	return &Error{Op: op, Err: fmt.Errorf("%w: %s", ErrInvalid, listed), Hint: hint}
 }
 
-// finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

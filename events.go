@@ -206,7 +206,6 @@ func JoinEvents(list ...*Events) *Events {
 
 var noEvents Events
 
-// events returns the callbacks of m.
 func (m *Model) events() *Events {
 	if m.opts.Events == nil {
 		return &noEvents
@@ -214,7 +213,6 @@ func (m *Model) events() *Events {
 	return m.opts.Events
 }
 
-// both returns a function that calls f and g, of which either may be nil.
 func both[T any](f, g func(T)) func(T) {
 	switch {
 	case f == nil:
@@ -225,7 +223,6 @@ func both[T any](f, g func(T)) func(T) {
 	return func(event T) { f(event); g(event) }
 }
 
-// tell calls f, unless it is nil.
 func tell[T any](f func(T), event T) {
 	if f != nil {
 		f(event)

@@ -19,7 +19,6 @@ type failures struct {
 	reasons      []reason // the first few that differ
 }
 
-// reason is why rollouts failed.
 type reason struct {
 	err   error
 	first string // rollout or scenario

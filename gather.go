@@ -64,7 +64,12 @@ func GatherGroups[S any](
 	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
 ) ([]*TrajectoryGroup, error) {
 	o := opts.withDefaults()
-	if err := o.validate(rollout != nil); err != nil {
+	// List every problem.
+	hasRollout := rollout != nil
+	var p problems
+	p.check(hasRollout, "rollout is nil")
+	o.check(&p)
+	if err := p.err("gather", configHint); err != nil {
 		return nil, err
 	}
 	g := newGathering(o, 0, len(scenarios), func(ctx context.Context, i int) (*Trajectory, error) {
@@ -103,7 +108,6 @@ func Gather[S any](
 	return flat, err
 }
 
-// withDefaults returns a copy with defaults filled in.
 func (o *GatherOptions) withDefaults() GatherOptions {
 	var d GatherOptions
 	if o != nil {
@@ -124,15 +128,6 @@ func (o *GatherOptions) withDefaults() GatherOptions {
 	return d
 }
 
-// validate lists every problem.
-func (o *GatherOptions) validate(hasRollout bool) error {
-	var p problems
-	p.check(hasRollout, "rollout is nil")
-	o.check(&p)
-	return p.err("gather", configHint)
-}
-
-// check adds every problem of options with defaults.
 func (o *GatherOptions) check(p *problems) {
 	p.check(o.GroupSize > 0, "GroupSize is %d, want > 0", o.GroupSize)
 	p.check(o.Extra >= 0, "Extra is %d, want >= 0", o.Extra)
@@ -145,7 +140,6 @@ func (o *GatherOptions) check(p *problems) {
 	p.check(fraction >= 0 && fraction <= 1, "MaxFailureFraction is %v, want 0 to 1", fraction)
 }
 
-// gathering is the state of one gather.
 type gathering struct {
 	opts     GatherOptions
 	rollout  func(ctx context.Context, scenario int) (*Trajectory, error)
@@ -187,7 +181,6 @@ type rolloutResult struct {
 	afterHook  bool // it failed because of After
 }
 
-// numGathers counts the gathers of this process.
 var numGathers atomic.Uint64
 
 // newGathering returns the gather of so many scenarios, which are numbered from first.
@@ -220,7 +213,20 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	})
 	var workers sync.WaitGroup
 	for range min(g.opts.Concurrency, len(g.scenarios)*g.attempts) {
-		workers.Go(func() { g.work(inner) })
+		workers.Go(func() { // Run rollouts, in order, until none is left.
+			for inner.Err() == nil {
+				i := int(g.next.Add(1)) - 1
+				if i >= len(g.scenarios)*g.attempts {
+					return
+				}
+				s := &g.scenarios[i/g.attempts]
+				if !g.queue.acquire(s.ctx) {
+					continue // cut, or cancelled
+				}
+				g.runRollout(inner, s, i%g.attempts)
+				g.queue.release()
+			}
+		})
 	}
 	workers.Wait()
 	groups, err := g.outcome(ctx)
@@ -231,22 +237,6 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 		return g.outcome(ctx)
 	}
 	return groups, err
-}
-
-// work runs rollouts, in order, until none is left.
-func (g *gathering) work(ctx context.Context) {
-	for ctx.Err() == nil {
-		i := int(g.next.Add(1)) - 1
-		if i >= len(g.scenarios)*g.attempts {
-			return
-		}
-		s := &g.scenarios[i/g.attempts]
-		if !g.queue.acquire(s.ctx) {
-			continue // cut, or cancelled
-		}
-		g.runRollout(ctx, s, i%g.attempts)
-		g.queue.release()
-	}
 }
 
 // runRollout runs a rollout, and finishes the group that it completes.
@@ -386,7 +376,6 @@ func notify[T any](g *gathering, f func(T), event func() T) {
 	}
 }
 
-// currentProgress returns how far the gather is.
 func (g *gathering) currentProgress() GatherProgress {
 	g.mu.Lock()
 	defer g.mu.Unlock()

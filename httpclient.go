@@ -48,10 +48,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // of their errors (openai-go says "400 Bad Request" and no more), but the reader of a failed rollout needs to know why.
 type refusal struct{ last atomic.Pointer[answer] }
 
-// answer is a response that is not a success.
 type answer struct{ status, message string }
 
-// refusalKey is the context key of a *refusal.
 type refusalKey struct{}
 
 // withRefusal returns a context whose HTTP calls of the model are remembered.
@@ -89,7 +87,6 @@ func noteAnswer(ctx context.Context, response *http.Response) {
 	r.last.Store(&answer{response.Status, errorMessage(head)})
 }
 
-// maxErrorBody is how many bytes of an error's body are read.
 const maxErrorBody = 64 << 10
 
 // errorMessage returns the message of an error of OpenAI's form, else the text.
@@ -129,7 +126,6 @@ type knownField struct {
 	says func(raw json.RawMessage) bool
 }
 
-// present reports whether the canonical form has the field.
 func (k *knownField) present() bool { return k.raw != nil || k.sub != nil }
 
 // keepWire returns what an object that was read has beyond the canonical form of known; nil when there is nothing.
@@ -229,7 +225,6 @@ func appendField(b []byte, key string, value []byte) []byte {
 	return append(b, value...)
 }
 
-// findKnown returns the known field of that key, or nil.
 func findKnown(known []knownField, key string) *knownField {
 	for i := range known {
 		if known[i].key == key {

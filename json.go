@@ -30,7 +30,6 @@ func within(parent string, err error) error {
 	return &fieldError{join(parent, e.path), e.problem}
 }
 
-// join joins two parts of the path of a field.
 func join(parent, path string) string {
 	if parent == "" || path == "" || path[0] == '[' {
 		return parent + path
@@ -54,14 +53,12 @@ func (d *decoder) raw(key string) json.RawMessage {
 	return nil
 }
 
-// fail records a problem of a field unless there is one already.
 func (d *decoder) fail(key, format string, args ...any) {
 	if d.err == nil {
 		d.err = &fieldError{key, fmt.Sprintf(format, args...)}
 	}
 }
 
-// text returns a string field; absent and null are "".
 func (d *decoder) text(key string) string {
 	raw := d.raw(key)
 	if kind := kindOf(raw); kind != kindString && kind != kindNull && kind != "" {
@@ -160,7 +157,6 @@ func stringOf(raw []byte) string {
 	return s
 }
 
-// quote encodes s as a JSON string.
 func quote(s string) json.RawMessage { return appendQuoted(make([]byte, 0, len(s)+2), s) }
 
 // appendQuoted writes s as a JSON string: as encoding/json does, without its escapes for HTML and JavaScript.
@@ -182,7 +178,6 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped writes a character that must not stand in a JSON string.
 func appendEscaped(b []byte, c byte) []byte {
 	if i := strings.IndexByte("\"\\\b\f\n\r\t", c); i >= 0 {
 		return append(b, '\\', `"\bfnrt`[i])
@@ -225,7 +220,6 @@ var htmlEscapes = map[string]string{
 	`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029",
 }
 
-// firstError returns the first error that is one.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -355,24 +349,21 @@ func (l *label) UnmarshalJSON(data []byte) error {
 		l.value = float64(special.Float)
 		return nil
 	case kindNumber:
-		return l.parse(string(data))
+		// Read an int or a float64.
+		text := string(data)
+		if strings.ContainsAny(text, ".eE") {
+			x, err := parseNumber(text, 64)
+			l.value = x
+			return err
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("is %.40s, which is no int", text)
+		}
+		l.value = n
+		return nil
 	case kindArray:
 		return fmt.Errorf("is %s, want a string, bool, number or null", kind)
 	}
 	return json.Unmarshal(data, &l.value)
-}
-
-// parse reads an int or a float64.
-func (l *label) parse(text string) error {
-	if strings.ContainsAny(text, ".eE") {
-		x, err := parseNumber(text, 64)
-		l.value = x
-		return err
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("is %.40s, which is no int", text)
-	}
-	l.value = n
-	return nil
 }

@@ -52,7 +52,17 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 func (m *Model) logAt(
 	ctx context.Context, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64,
 ) error {
-	all := underSplit(split, metrics)
+	// Prefix keys without a section with the split, and drops NaN.
+	all := make(map[string]float64, len(metrics))
+	for key, value := range metrics {
+		if math.IsNaN(value) {
+			continue
+		}
+		if !strings.Contains(key, "/") {
+			key = split + "/" + key
+		}
+		all[key] = value
+	}
 	if err := m.backend.(logger).Log(ctx, m, split, step, groups, all); err != nil {
 		return err
 	}
@@ -83,21 +93,6 @@ func policyStep(groups []*TrajectoryGroup, current int) int {
 		return current
 	}
 	return newest
-}
-
-// underSplit prefixes keys without a section with the split, and drops NaN.
-func underSplit(split string, metrics map[string]float64) map[string]float64 {
-	out := make(map[string]float64, len(metrics))
-	for key, value := range metrics {
-		if math.IsNaN(value) {
-			continue
-		}
-		if !strings.Contains(key, "/") {
-			key = split + "/" + key
-		}
-		out[key] = value
-	}
-	return out
 }
 
 // Metrics computes what [Model.Log] adds for groups, under keys without a split, such as "reward". Keys without a value
@@ -154,10 +149,8 @@ func (m *mean) add(x float64) {
 	m.n++
 }
 
-// value returns the mean, 0 of nothing.
 func (m mean) value() float64 { return m.sum / float64(max(m.n, 1)) }
 
-// means are running means by key.
 type means map[string]mean
 
 func (m means) add(key string, x float64) {
@@ -181,7 +174,6 @@ func (m means) numNaN() int {
 	return n
 }
 
-// values returns the means of the keys that were given a number.
 func (m means) values() map[string]float64 {
 	out := make(map[string]float64, len(m))
 	for key, v := range m {

@@ -152,7 +152,6 @@ func cloneMessages(messages []Message) []Message {
 	return messages
 }
 
-// cloneTools copies tools and their parameters.
 func cloneTools(tools []Tool) []Tool {
 	tools = slices.Clone(tools)
 	for i := range tools {
@@ -179,7 +178,6 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return wireError("read message", m.decode(data))
 }
 
-// decode is UnmarshalJSON with a plain error.
 func (m *Message) decode(data []byte) error {
 	fields, err := parseObject(data)
 	if err != nil {
@@ -208,7 +206,6 @@ func (m *Message) decode(data []byte) error {
 	return nil
 }
 
-// content returns the text of the content field.
 func (d *decoder) content() string {
 	text, problem := contentText(d.raw("content"))
 	if problem != nil && d.err == nil {
@@ -225,32 +222,27 @@ func contentText(raw json.RawMessage) (string, error) {
 	case kindNull, "":
 		return "", nil
 	case kindArray:
-		return partsText(raw)
+		// Join the text parts. Parts of other types are ignored.
+		var text strings.Builder
+		for i, part := range parts(raw) {
+			fields, err := parseObject(part)
+			if err != nil {
+				return "", within(fmt.Sprintf("[%d]", i), err)
+			}
+			d := decoder{fields: fields}
+			if d.required("type") == "text" {
+				text.WriteString(d.required("text"))
+			}
+			if d.err != nil {
+				return "", within(fmt.Sprintf("[%d]", i), d.err)
+			}
+		}
+		return text.String(), nil
 	default:
 		return "", fmt.Errorf("is %s, want a string, null or an array of parts", kind)
 	}
 }
 
-// partsText joins the text parts. Parts of other types are ignored.
-func partsText(raw json.RawMessage) (string, error) {
-	var text strings.Builder
-	for i, part := range parts(raw) {
-		fields, err := parseObject(part)
-		if err != nil {
-			return "", within(fmt.Sprintf("[%d]", i), err)
-		}
-		d := decoder{fields: fields}
-		if d.required("type") == "text" {
-			text.WriteString(d.required("text"))
-		}
-		if d.err != nil {
-			return "", within(fmt.Sprintf("[%d]", i), d.err)
-		}
-	}
-	return text.String(), nil
-}
-
-// parts returns the elements of a JSON array.
 func parts(raw json.RawMessage) []json.RawMessage {
 	d := decoder{fields: []wireField{{key: "content", raw: raw}}}
 	return d.array("content")
@@ -306,7 +298,6 @@ func (m *Message) canonical() []byte {
 	return append(b, '}')
 }
 
-// appendText writes an optional string field.
 func appendText(b []byte, key, value string) []byte {
 	if value == "" {
 		return b
@@ -314,7 +305,6 @@ func appendText(b []byte, key, value string) []byte {
 	return appendField(b, key, quote(value))
 }
 
-// known returns the wire form of the Go fields.
 func (m *Message) known() []knownField {
 	content := quote(m.Content)
 	if m.Content == "" && len(m.ToolCalls) > 0 {
@@ -335,7 +325,6 @@ func (m *Message) known() []knownField {
 	}
 }
 
-// textField is an optional string field.
 func textField(key, value string) knownField {
 	k := knownField{key: key, zero: value == "", says: func(raw json.RawMessage) bool { return stringOf(raw) == value }}
 	if value != "" {
@@ -344,7 +333,6 @@ func textField(key, value string) knownField {
 	return k
 }
 
-// callsJSON writes the tool calls; nil when there is none.
 func (m *Message) callsJSON() json.RawMessage {
 	if len(m.ToolCalls) == 0 {
 		return nil
@@ -366,7 +354,6 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	return wireError("read tool call", c.decode(data))
 }
 
-// decode is UnmarshalJSON with a plain error.
 func (c *ToolCall) decode(data []byte) error {
 	fields, err := parseObject(data)
 	if err != nil {
@@ -403,7 +390,6 @@ func (d *decoder) function() *decoder {
 	return &decoder{fields: fields}
 }
 
-// arguments returns the text of the arguments.
 func (d *decoder) arguments() string {
 	raw := d.raw("arguments")
 	if kindOf(raw) == kindObject {
@@ -415,7 +401,6 @@ func (d *decoder) arguments() string {
 // MarshalJSON writes OpenAI's wire form; see [ToolCall.UnmarshalJSON].
 func (c ToolCall) MarshalJSON() ([]byte, error) { return c.encode(), nil }
 
-// encode is MarshalJSON without an error.
 func (c *ToolCall) encode() []byte {
 	// Only a call that was read without a function has none.
 	isFunction := c.wire == nil || hasFunction(c.wire) || c.Name != ""
@@ -432,7 +417,6 @@ func hasFunction(wire []wireField) bool {
 	return false
 }
 
-// known returns the wire form of the Go fields.
 func (c *ToolCall) known(isFunction bool) []knownField {
 	id := textField("id", c.ID)
 	id.raw = quote(c.ID)
@@ -466,7 +450,6 @@ func (t *Tool) UnmarshalJSON(data []byte) error {
 	return wireError("read tool", t.decode(data))
 }
 
-// decode is UnmarshalJSON with a plain error.
 func (t *Tool) decode(data []byte) error {
 	fields, err := parseObject(data)
 	if err != nil {
@@ -511,7 +494,6 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	return appendObject(nil, t.wire, t.known(isFunction)), nil
 }
 
-// known returns the wire form of the Go fields.
 func (t *Tool) known(isFunction bool) []knownField {
 	known := []knownField{typeField()}
 	if !isFunction {

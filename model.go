@@ -215,7 +215,6 @@ func (m *Model) reached(step int) {
 	}
 }
 
-// registered returns the backend, or the error that there is none.
 func (m *Model) registered(op string) (Backend, error) {
 	if m.backend == nil {
 		return nil, &Error{op, fmt.Errorf("%w: %q", ErrNotRegistered, m.name), "call Model.Register first"}
@@ -237,7 +236,6 @@ func (l *LoRA) setDefaults() {
 	l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
 }
 
-// clone returns a deep copy.
 func (o ModelOptions) clone() ModelOptions {
 	o.LoRA.Targets = slices.Clone(o.LoRA.Targets)
 	o.LoRA.Ranks, o.LoRA.Alphas = maps.Clone(o.LoRA.Ranks), maps.Clone(o.LoRA.Alphas)
@@ -272,7 +270,6 @@ func (m *Model) validate(b Backend) error {
 // toolFormats are the values of ModelOptions.ToolFormat.
 var toolFormats = []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
 
-// validateAdapter adds what is wrong with what is trained.
 func (o *ModelOptions) validateAdapter(p *problems) {
 	if o.Adapter == "" && o.Fork == "" && !o.Full {
 		o.LoRA.validate(p)
@@ -293,7 +290,6 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 	p.check(!o.Frozen, "Frozen and %s are both set: a frozen model has no adapter", start)
 }
 
-// empty reports whether nothing is set.
 func (l *LoRA) empty() bool {
 	return l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA &&
 		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0

@@ -48,29 +48,12 @@ type ToolChoice struct {
 	Name string   `json:"name,omitempty"` // for ToolNamed
 }
 
-// forces reports whether the reply must be calls.
 func (c *ToolChoice) forces() bool {
 	return c != nil && (c.Mode == ToolRequired || c.Mode == ToolNamed)
 }
 
 // Restricts reports whether a grammar restricts which tokens a reply may have.
 func (s Sampling) Restricts() bool { return s.ResponseFormat != nil || s.ToolChoice != nil }
-
-// restrict sets the restrictions of options in s. What restricts nothing is nil there.
-func (o *ChatOptions) restrict(s *Sampling) {
-	if f := o.ResponseFormat; f != nil {
-		s.ResponseFormat = f.clone()
-		if f.Type == FormatText {
-			s.ResponseFormat = nil
-		}
-	}
-	if c := o.ToolChoice; c != nil {
-		s.ToolChoice = clonePtr(c)
-		if c.Mode == ToolAuto {
-			s.ToolChoice = nil
-		}
-	}
-}
 
 // clone returns a deep copy with the schema in the form of encoding/json, which storing does not change.
 func (f *ResponseFormat) clone() *ResponseFormat {
@@ -87,10 +70,26 @@ func (f *ResponseFormat) clone() *ResponseFormat {
 	return &c
 }
 
-// validateOutput checks the format and the tool choice.
 func (s Sampling) validateOutput(p *problems) {
 	if s.ResponseFormat != nil {
-		s.ResponseFormat.validate(p)
+		// Check that a format has what its type needs, and nothing else.
+		f := s.ResponseFormat
+		switch f.Type {
+		case FormatText, FormatJSONObject:
+		case FormatJSONSchema:
+			p.check(json.Valid(f.Schema), "response_format.schema is not JSON")
+		case FormatRegex:
+			p.check(f.Regex != "", "response_format.regex is empty")
+		case FormatChoice:
+			p.check(len(f.Choice) > 0, "response_format.choice is empty")
+		default:
+			p.check(false, "response_format.type is %q, want text, json_object, json_schema, regex or choice", f.Type)
+		}
+		utf8Only := !slices.ContainsFunc(append([]string{f.Name, f.Regex}, f.Choice...), invalidUTF8)
+		p.check(utf8Only, "response_format has a text that is not UTF-8")
+		other := (f.Schema != nil || f.Name != "") && f.Type != FormatJSONSchema || f.Regex != "" && f.Type != FormatRegex ||
+			f.Choice != nil && f.Type != FormatChoice
+		p.check(!other, "response_format of type %q has fields of another type", f.Type)
 	}
 	c := s.ToolChoice
 	if c == nil {
@@ -102,26 +101,6 @@ func (s Sampling) validateOutput(p *problems) {
 		c.Name, ToolNamed)
 	both := c.forces() && s.ResponseFormat != nil
 	p.check(!both, "response_format and a tool_choice that forces a call exclude each other")
-}
-
-// validate checks that a format has what its type needs, and nothing else.
-func (f *ResponseFormat) validate(p *problems) {
-	switch f.Type {
-	case FormatText, FormatJSONObject:
-	case FormatJSONSchema:
-		p.check(json.Valid(f.Schema), "response_format.schema is not JSON")
-	case FormatRegex:
-		p.check(f.Regex != "", "response_format.regex is empty")
-	case FormatChoice:
-		p.check(len(f.Choice) > 0, "response_format.choice is empty")
-	default:
-		p.check(false, "response_format.type is %q, want text, json_object, json_schema, regex or choice", f.Type)
-	}
-	utf8Only := !slices.ContainsFunc(append([]string{f.Name, f.Regex}, f.Choice...), invalidUTF8)
-	p.check(utf8Only, "response_format has a text that is not UTF-8")
-	other := (f.Schema != nil || f.Name != "") && f.Type != FormatJSONSchema || f.Regex != "" && f.Type != FormatRegex ||
-		f.Choice != nil && f.Type != FormatChoice
-	p.check(!other, "response_format of type %q has fields of another type", f.Type)
 }
 
 func invalidUTF8(s string) bool { return !utf8.ValidString(s) }

@@ -141,7 +141,6 @@ func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *Pipel
 	return newPipeline(m, o, &sourceProducer{source: source, model: m}).run(ctx)
 }
 
-// withDefaults returns a copy with defaults filled in.
 func (o *PipelineOptions) withDefaults() PipelineOptions {
 	var d PipelineOptions
 	if o != nil {
@@ -174,7 +173,6 @@ func (o *PipelineOptions) checkUnused(p *problems) {
 		o.MaxRefill)
 }
 
-// validate adds every problem of options with defaults.
 func (o *PipelineOptions) validate(p *problems, m *Model) {
 	p.check(m != nil, "model is nil")
 	p.check(o.Steps >= 0, "Steps is %d, want >= 0", o.Steps)
@@ -191,7 +189,6 @@ func (o *PipelineOptions) validate(p *problems, m *Model) {
 	p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
 }
 
-// window is what happened between two trainings.
 type window struct {
 	start     time.Time
 	rewards   mean

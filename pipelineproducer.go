@@ -79,7 +79,6 @@ type dataPosition struct {
 	Done []int `json:"done"` // and these
 }
 
-// markDone adds a job.
 func (p *dataPosition) markDone(number int) {
 	at, there := slices.BinarySearch(p.Done, number)
 	if there || number < p.Next {
@@ -195,7 +194,6 @@ func (s *scenarioProducer) start(ctx context.Context, ended chan<- *groupJob) *g
 	return j
 }
 
-// scenario returns the scenario of a job.
 func (s *scenarioProducer) scenario(number int) int {
 	if epoch := number / s.count; s.order == nil || epoch != s.epoch {
 		order := BatchOptions{Seed: s.opts.Gather.Seed, InOrder: s.opts.InOrder}
@@ -204,7 +202,6 @@ func (s *scenarioProducer) scenario(number int) int {
 	return s.order[number%s.count]
 }
 
-// gather runs the rollouts of a job.
 func (s *scenarioProducer) gather(ctx context.Context, j *groupJob, scenario int) {
 	o := *s.opts.Gather
 	o.Seed = mix(seedJob, o.Seed, uint64(j.number))

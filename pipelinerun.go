@@ -101,7 +101,6 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 	return false, nil
 }
 
-// reached reports whether the model is at the last step.
 func (p *pipeline) reached() bool { return p.opts.Steps > 0 && p.model.Step() >= p.opts.Steps }
 
 // drained reports whether there are no groups left to train on.
@@ -109,10 +108,8 @@ func (p *pipeline) drained() bool {
 	return p.producer.exhausted() && len(p.running) == 0 && len(p.ready) == 0
 }
 
-// outstanding is the number of groups that are running, waiting or in training.
 func (p *pipeline) outstanding() int { return len(p.running) + numGroups(p.ready) + numGroups(p.batch) }
 
-// wait waits for something to end.
 func (p *pipeline) wait(ctx context.Context) error {
 	if len(p.running) == 0 && p.batch == nil && !p.evaluating {
 		return contextError(ctx) // what was dropped has made room for more
@@ -120,7 +117,6 @@ func (p *pipeline) wait(ctx context.Context) error {
 	return p.receive(ctx)
 }
 
-// receive takes what ends next. When ctx has ended it returns the error of that.
 func (p *pipeline) receive(ctx context.Context) error {
 	var err error
 	select {
@@ -135,7 +131,6 @@ func (p *pipeline) receive(ctx context.Context) error {
 	return firstError(contextError(ctx), err)
 }
 
-// contextError is the error of a context that has ended.
 func contextError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -143,7 +138,6 @@ func contextError(ctx context.Context) error {
 	return &Error{"pipeline", endOf(ctx), "the context ended; the run continues from its newest step"}
 }
 
-// take takes a job that has ended.
 func (p *pipeline) take(j *groupJob) error {
 	delete(p.running, j)
 	if errors.Is(j.err, errStale) {
@@ -273,7 +267,6 @@ func (p *pipeline) commit(ctx context.Context, o outcome[*TrainResult]) error {
 	return p.model.logAt(ctx, "discarded", step, w.discarded, Metrics(w.discarded...))
 }
 
-// dropStale drops what is too old to be trained on.
 func (p *pipeline) dropStale() {
 	step := p.model.Step()
 	p.ready = slices.DeleteFunc(p.ready, func(j *groupJob) bool {
@@ -318,7 +311,6 @@ func (p *pipeline) untrainable(g *TrajectoryGroup) credit.Reason {
 	return ""
 }
 
-// sampledTokens counts what the model has sampled of a trajectory.
 func sampledTokens(t *Trajectory) int {
 	n := 0
 	for _, s := range t.Samples() {
@@ -327,7 +319,6 @@ func sampledTokens(t *Trajectory) int {
 	return n
 }
 
-// numGroups counts the groups of jobs.
 func numGroups(jobs []*groupJob) int {
 	n := 0
 	for _, j := range jobs {

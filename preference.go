@@ -29,7 +29,6 @@ func sameMessage(a, b Message) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// check lists the problems of a pair.
 func (p Preference) check(found *problems, i int) {
 	if p.Chosen == nil || p.Rejected == nil {
 		found.check(false, "pair %d has no chosen or no rejected trajectory", i)
@@ -79,7 +78,6 @@ func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig
 	return l.end(trainer.TrainDPO(ctx, m, pairs, cfg))
 }
 
-// checkPreferences lists the problems of all pairs.
 func checkPreferences(pairs []Preference) error {
 	if len(pairs) == 0 {
 		return problems{"no pairs"}.err("train dpo", "give at least one with a chosen and a rejected trajectory")

@@ -75,7 +75,6 @@ func difference(a, b *Message) string {
 	return ""
 }
 
-// sameCalls compares ids, names and arguments.
 func sameCalls(a, b []ToolCall) bool {
 	if len(a) != len(b) {
 		return false
@@ -134,7 +133,6 @@ type Recorder struct {
 // NewRecorder starts a trajectory. Its Start is now.
 func NewRecorder() *Recorder { return &Recorder{trajectory: NewTrajectory()} }
 
-// recorderKey is the context key of a *Recorder.
 type recorderKey struct{}
 
 // Context returns a context whose completions are recorded by r, and by no recorder of ctx.
@@ -177,7 +175,6 @@ func recordCompletion(ctx context.Context, request *ChatRequest, reply Message) 
 	return nil
 }
 
-// add records one completion.
 func (r *Recorder) add(request *ChatRequest, reply Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +184,25 @@ func (r *Recorder) add(request *ChatRequest, reply Message) error {
 	tools := toolsText(request.Tools)
 	h := r.continued(request.Messages, tools)
 	if h == nil {
-		h = r.begin(request.Tools, tools, func() string { return r.forkReason(request.Messages) })
+		h = r.begin(request.Tools, tools, func() string { // Say where messages leave the history that they repeat furthest.
+			messages := request.Messages
+			all, of, n := r.histories(), 0, -1
+			for i, h := range all {
+				if common := commonPrefix(messages, h.Messages); common > n {
+					of, n = i, common
+				}
+			}
+			switch known := all[of].Messages; {
+			case n == len(known):
+				return "the tools differ from those of " + historyName(of)
+			case n == len(messages):
+				return fmt.Sprintf("the request ends before message %d of %s: it was sent again, or is another branch",
+					n, historyName(of))
+			default:
+				return fmt.Sprintf("message %d (%s) differs from that of %s in its %s",
+					n, messages[n].Role, historyName(of), difference(&messages[n], &known[n]))
+			}
+		})
 	}
 	for _, m := range request.Messages[len(h.Messages):] {
 		if m.Sample != nil && slices.Contains(r.trajectory.Samples(), m.Sample) {
@@ -235,26 +250,6 @@ func (r *Recorder) begin(tools []Tool, text string, why func() string) *History 
 	return &t.AdditionalHistories[len(t.AdditionalHistories)-1]
 }
 
-// forkReason says where messages leave the history that they repeat furthest.
-func (r *Recorder) forkReason(messages []Message) string {
-	all, of, n := r.histories(), 0, -1
-	for i, h := range all {
-		if common := commonPrefix(messages, h.Messages); common > n {
-			of, n = i, common
-		}
-	}
-	switch known := all[of].Messages; {
-	case n == len(known):
-		return "the tools differ from those of " + historyName(of)
-	case n == len(messages):
-		return fmt.Sprintf("the request ends before message %d of %s: it was sent again, or is another branch",
-			n, historyName(of))
-	default:
-		return fmt.Sprintf("message %d (%s) differs from that of %s in its %s",
-			n, messages[n].Role, historyName(of), difference(&messages[n], &known[n]))
-	}
-}
-
 // historyName names the i-th of a trajectory's histories as its stored JSON does.
 func historyName(i int) string {
 	if i == 0 {
@@ -263,7 +258,6 @@ func historyName(i int) string {
 	return fmt.Sprintf("additional_histories[%d]", i-1)
 }
 
-// histories returns the histories that were started.
 func (r *Recorder) histories() []*History {
 	if len(r.tools) == 0 {
 		return nil
@@ -300,10 +294,8 @@ func Yield(ctx context.Context, t *Trajectory) error {
 	return problems{err.Error()}.err("yield", "yield one trajectory within CaptureYield, with its context")
 }
 
-// captureKey is the context key of a *capture.
 type captureKey struct{}
 
-// capture holds what was yielded.
 type capture struct {
 	mu     sync.Mutex
 	closed bool

@@ -22,10 +22,8 @@ func newRolloutLimit(n int) *rolloutLimit {
 	return &rolloutLimit{slots: make(chan struct{}, n), freed: make(chan struct{}, 1), changed: time.Now()}
 }
 
-// free reports whether a slot is free.
 func (l *rolloutLimit) free() bool { return len(l.slots) < cap(l.slots) }
 
-// count adds to the rollouts that run.
 func (l *rolloutLimit) count(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

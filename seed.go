@@ -14,15 +14,12 @@ type position struct {
 	rollout             *RolloutStart // of its events
 }
 
-// positionKey is the context key of a *position.
 type positionKey struct{}
 
-// withPosition returns a context for the code that runs at p.
 func withPosition(ctx context.Context, p *position) context.Context {
 	return context.WithValue(ctx, positionKey{}, p)
 }
 
-// positionOf returns the position of ctx, nil outside of a gather.
 func positionOf(ctx context.Context) *position {
 	p, _ := ctx.Value(positionKey{}).(*position)
 	return p

@@ -52,7 +52,6 @@ func (m *Model) Stream(
 	return response, nil
 }
 
-// streamerOf returns a backend as a driver.Streamer.
 func streamerOf(b Backend) streamer {
 	if streamer, ok := b.(streamer); ok {
 		return streamer

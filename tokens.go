@@ -138,7 +138,6 @@ func (m *Model) checkForced(t *Trajectory, reply *Message) error {
 	return t.History.validate()
 }
 
-// scored returns the sample of ids after prompt.
 func scored(ctx context.Context, m *Model, with sampler, prompt, ids []int32) (*Sample, error) {
 	all := append(append([]int32(nil), prompt...), ids...)
 	logprobs, step, err := with.Logprobs(ctx, m, all)

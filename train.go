@@ -137,7 +137,6 @@ func (m *Model) startLearning(groups []*TrajectoryGroup) *learning {
 	return &learning{m, time.Now(), m.Step() + 1, groups}
 }
 
-// trajectories counts those of the groups.
 func (l *learning) trajectories() int {
 	n := 0
 	for _, g := range l.groups {
@@ -311,7 +310,6 @@ const (
 	quotedFrames = 4   // that its error quotes
 )
 
-// panicError is a recovered panic.
 type panicError struct {
 	value  any
 	frames []runtime.Frame // of the code that panicked, the innermost first

@@ -106,7 +106,6 @@ func NewTrajectory(messages ...Message) *Trajectory {
 	}
 }
 
-// newGroup returns a group without trajectories.
 func newGroup() *TrajectoryGroup {
 	return &TrajectoryGroup{Metrics: map[string]float64{}, Metadata: map[string]any{}}
 }
@@ -184,7 +183,6 @@ func (g *TrajectoryGroup) Clone() *TrajectoryGroup {
 	return &c
 }
 
-// clone returns a deep copy that shares the samples.
 func (h History) clone() History {
 	return History{Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools)}
 }
@@ -209,14 +207,12 @@ func (t *Trajectory) TrackDuration(name string) (stop func()) {
 	}
 }
 
-// storedHistory is a [History] in stored JSON. Samples are beside the messages, whose form is the wire's.
 type storedHistory struct {
 	Messages []Message       `json:"messages"`
 	Samples  []*storedSample `json:"samples,omitempty"` // of each message, null for none; absent when there is none at all
 	Tools    []Tool          `json:"tools,omitempty"`
 }
 
-// storedSample is a [Sample] in stored JSON.
 type storedSample struct {
 	PromptIDs []int32   `json:"prompt_ids,omitempty"`
 	IDs       []int32   `json:"ids,omitempty"`
@@ -228,7 +224,6 @@ type storedSample struct {
 	Finish    string    `json:"finish,omitempty"`
 }
 
-// storedTrajectory is a [Trajectory] in stored JSON.
 type storedTrajectory struct {
 	storedHistory
 	AdditionalHistories []storedHistory   `json:"additional_histories,omitempty"`
@@ -240,7 +235,6 @@ type storedTrajectory struct {
 	Duration            time.Duration     `json:"duration,omitempty"` // nanoseconds
 }
 
-// storedGroup is a [TrajectoryGroup] in stored JSON.
 type storedGroup struct {
 	Trajectories []*storedTrajectory `json:"trajectories"`
 	Failures     []Failure           `json:"failures,omitempty"`
@@ -274,7 +268,6 @@ func (h *History) UnmarshalJSON(data []byte) error {
 // allow is an error.
 func (t Trajectory) MarshalJSON() ([]byte, error) { return json.Marshal(storeTrajectory(&t)) }
 
-// storeTrajectory converts to the stored form; nil stays nil.
 func storeTrajectory(t *Trajectory) *storedTrajectory {
 	if t == nil {
 		return nil
@@ -328,7 +321,6 @@ func (g *TrajectoryGroup) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// storeHistory converts to the stored form.
 func storeHistory(h *History) storedHistory {
 	s := storedHistory{Messages: h.Messages, Tools: h.Tools}
 	if s.Messages == nil {
@@ -350,7 +342,6 @@ func storeHistory(h *History) storedHistory {
 	return s
 }
 
-// numbersOf converts to the stored form; empty is nil.
 func numbersOf(metrics map[string]float64) map[string]number {
 	out := make(map[string]number, len(metrics))
 	for key, x := range metrics {
@@ -359,7 +350,6 @@ func numbersOf(metrics map[string]float64) map[string]number {
 	return out
 }
 
-// labelsOf converts to the stored form; empty is nil.
 func labelsOf(metadata map[string]any) map[string]label {
 	out := make(map[string]label, len(metadata))
 	for key, v := range metadata {
@@ -380,7 +370,6 @@ func (r *storedReader) fail(path string, err error) {
 	}
 }
 
-// object reads the fields of an object.
 func (r *storedReader) object(path string, data []byte) decoder {
 	fields, err := parseObject(data)
 	if err != nil {
@@ -407,7 +396,6 @@ func (r *storedReader) elements(d decoder, path, key string) []json.RawMessage {
 	return out
 }
 
-// history reads a [History].
 func (r *storedReader) history(data []byte, path string) History {
 	var h History
 	d := r.object(path, data)
@@ -432,7 +420,6 @@ func (r *storedReader) history(data []byte, path string) History {
 	return h
 }
 
-// sample reads a [Sample], nil of null.
 func (r *storedReader) sample(data []byte, path string) *Sample {
 	if kindOf(data) == kindNull {
 		return nil
@@ -449,7 +436,6 @@ func (r *storedReader) sample(data []byte, path string) *Sample {
 	return s
 }
 
-// trajectory reads a [Trajectory].
 func (r *storedReader) trajectory(data []byte) Trajectory {
 	t, d := Trajectory{History: r.history(data, "")}, r.object("", data)
 	for i, raw := range r.elements(d, "", "additional_histories") {
@@ -463,7 +449,6 @@ func (r *storedReader) trajectory(data []byte) Trajectory {
 	return t
 }
 
-// group reads a [TrajectoryGroup].
 func (r *storedReader) group(data []byte) TrajectoryGroup {
 	var g TrajectoryGroup
 	d := r.object("", data)
@@ -483,7 +468,6 @@ func (r *storedReader) group(data []byte) TrajectoryGroup {
 	return g
 }
 
-// metrics reads the field "metrics".
 func (r *storedReader) metrics(d decoder) map[string]float64 {
 	out := map[string]float64{}
 	r.entries(d, "metrics", func(key string, raw json.RawMessage) error {
@@ -495,7 +479,6 @@ func (r *storedReader) metrics(d decoder) map[string]float64 {
 	return out
 }
 
-// metadata reads the field "metadata".
 func (r *storedReader) metadata(d decoder) map[string]any {
 	out := map[string]any{}
 	r.entries(d, "metadata", func(key string, raw json.RawMessage) error {

@@ -3,7 +3,9 @@ package grpo
 // Shapes: [...] any, the same for a parameter, its gradient and its moments. [] is a scalar.
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -31,9 +33,9 @@ func (c AdamW) Step(state AdamWState, grads []*Node, scalars *Node) (next AdamWS
 			n, len(state.Params), len(state.M), len(state.V)))
 	}
 	norm = GlobalNorm(grads)
-	scale, keep := ClipScale(norm, c.MaxGradNorm), IsFinite(norm)
+	scale, keep := clipScale(norm, c.MaxGradNorm), IsFinite(norm)
 	for i := range grads {
-		p, m, v := c.Update(state.Params[i], grads[i], state.M[i], state.V[i], scalars, scale)
+		p, m, v := c.update(state.Params[i], grads[i], state.M[i], state.V[i], scalars, scale)
 		next.Params = append(next.Params, Where(keep, p, state.Params[i]))
 		next.M = append(next.M, Where(keep, m, state.M[i]))
 		next.V = append(next.V, Where(keep, v, state.V[i]))
@@ -41,7 +43,7 @@ func (c AdamW) Step(state AdamWState, grads []*Node, scalars *Node) (next AdamWS
 	return next, norm
 }
 
-// Update builds the update of one parameter. With t the number of the step,
+// update builds the update of one parameter. With t the number of the step,
 //
 //	g  = clip·grad
 //	m' = Beta1·m + (1-Beta1)·g
@@ -51,7 +53,7 @@ func (c AdamW) Step(state AdamWState, grads []*Node, scalars *Node) (next AdamWS
 // param, grad, m and v have one shape; scalars is [NumScalars], from [AdamW.Scalars]; clip is a scalar.
 //
 // Source: AdamW (Loshchilov and Hutter 2019, https://arxiv.org/abs/1711.05101), as torch.optim.AdamW.
-func (c AdamW) Update(param, grad, m, v, scalars, clip *Node) (newParam, newM, newV *Node) {
+func (c AdamW) update(param, grad, m, v, scalars, clip *Node) (newParam, newM, newV *Node) {
 	for _, x := range []*Node{grad, m, v} {
 		x.AssertDims(param.Shape().Dimensions...)
 	}
@@ -90,12 +92,12 @@ func GlobalNorm(grads []*Node) *Node {
 	return Sqrt(sum)
 }
 
-// ClipScale builds what gradients of the given global norm [] are multiplied by,
+// clipScale builds what gradients of the given global norm [] are multiplied by,
 //
 //	min(1, maxNorm / (norm + 1e-6))
 //
 // and 1 when maxNorm is not above 0. Source: torch.nn.utils.clip_grad_norm_.
-func ClipScale(norm *Node, maxNorm float64) *Node {
+func clipScale(norm *Node, maxNorm float64) *Node {
 	norm.AssertScalar()
 	one := ScalarOne(norm.Graph(), norm.DType())
 	if maxNorm <= 0 {
@@ -104,5 +106,48 @@ func ClipScale(norm *Node, maxNorm float64) *Node {
 	return Min(one, Div(MulScalar(one, maxNorm), AddScalar(norm, 1e-6)))
 }
 
-// element builds element i [] of a vector.
 func element(x *Node, i int) *Node { return Reshape(Slice(x, AxisRange(i, i+1))) }
+
+// AdamW is the configuration of the optimizer. Zero is a legal value of every field but Eps, so start from
+// [DefaultAdamW].
+type AdamW struct {
+	Beta1, Beta2 float64 // decay of the first and second moment per step, in [0, 1)
+	Eps          float64 // added to the square root of the second moment, above 0
+	WeightDecay  float64 // decoupled: fraction of a parameter that a step subtracts, times the learning rate
+	MaxGradNorm  float64 // bound of the global norm of the gradient; 0 or negative is off
+}
+
+// DefaultAdamW returns ART's settings for RL: betas 0.9 and 0.99, eps 1e-8, weight decay 0.1, gradient norm 0.1.
+func DefaultAdamW() AdamW {
+	return AdamW{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, WeightDecay: 0.1, MaxGradNorm: 0.1}
+}
+
+// Validate lists every problem.
+func (c AdamW) Validate() error {
+	var errs []error
+	check := func(ok bool, name string, value float64, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("grpo: adamw %s is %v, it must be %s", name, value, want))
+		}
+	}
+	check(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "in [0, 1)")
+	check(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "in [0, 1)")
+	check(c.Eps > 0 && finite(c.Eps), "eps", c.Eps, "above 0")
+	check(c.WeightDecay >= 0 && finite(c.WeightDecay), "weight decay", c.WeightDecay, "finite and not negative")
+	check(finite(c.MaxGradNorm), "max grad norm", c.MaxGradNorm, "finite")
+	return errors.Join(errs...)
+}
+
+// NumScalars is the length of [AdamW.Scalars].
+const NumScalars = 3
+
+// Scalars returns what changes from step to step, the [NumScalars] input of [AdamW.Step]:
+//
+//	lr, 1 - Beta1^step, 1 - Beta2^step
+//
+// step counts from 1 and is the number of updates made, this one included; a skipped update does not count. The powers
+// are computed here because float32 would lose four digits of 1 - Beta2^step.
+func (c AdamW) Scalars(step int, lr float64) []float32 {
+	t := float64(step)
+	return []float32{float32(lr), float32(1 - math.Pow(c.Beta1, t)), float32(1 - math.Pow(c.Beta2, t))}
+}

@@ -207,7 +207,7 @@ func TestClipScale(t *testing.T) {
 		{0, 0.1, 1}, {0.05, 0.1, 1}, {1, 0.1, 0.1}, {50, 0.1, 0.002}, {50, 0, 1}, {50, -1, 1}, {3, 1, 1.0 / 3},
 	} {
 		out := graphtest.Run(t, device, func(in []*graph.Node) []*graph.Node {
-			return []*graph.Node{ClipScale(in[0], c.maxNorm)}
+			return []*graph.Node{clipScale(in[0], c.maxNorm)}
 		}, scalar(c.norm))
 		require.InDelta(t, c.want, graphtest.Values[float64](t, out[0])[0], 2e-6, "%+v", c)
 	}

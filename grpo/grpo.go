@@ -17,7 +17,13 @@
 // [Sequence]. Old logprobs are those recorded when a token was sampled, new ones those of the policy being trained.
 package grpo
 
-import "math"
+import (
+	"math"
 
-// finite reports whether x is neither NaN nor infinite.
+	"github.com/goart-dev/art/grpo/credit"
+)
+
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Sequence is one history of one trajectory, tokenised; see [credit.Sequence].
+type Sequence = credit.Sequence

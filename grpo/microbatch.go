@@ -210,7 +210,6 @@ func (t *TokenBatch) addWeight(weight float32) {
 	t.Weight, t.Mask = append(t.Weight, weight), append(t.Mask, mask)
 }
 
-// at returns list[i], or missing when there is no list.
 func at[T any](list []T, i int, missing T) T {
 	if list == nil {
 		return missing

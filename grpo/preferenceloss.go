@@ -59,3 +59,39 @@ func (PreferenceLoss) Value() Metric {
 		Unit:    "nats", Healthy: "falls from 0.69, which is no preference",
 	}
 }
+
+// PreferenceMetrics describes those of credit.Preference.Measure.
+var PreferenceMetrics = []Metric{
+	{Name: "train/reward_margin", Formula: "mean over pairs of the reward that the policy implies for the chosen " +
+		"answer, less that of the rejected one, after the step; a reward is Beta * sum of new - reference", Healthy: "rises"},
+	{Name: "train/reward_accuracy", Formula: "pairs whose margin is above 0, after the step", Healthy: "rises to 1"},
+	{Name: "train/chosen_logprob_change", Formula: "mean over pairs of the sum of new - reference over the " +
+		"chosen answer", Unit: "nats", Healthy: "not far below 0: otherwise the chosen answers become rare too"},
+	{Name: "train/rejected_logprob_change", Formula: "the same of the rejected answer", Unit: "nats",
+		Healthy: "falls"},
+}
+
+// SupervisedLoss is the negative log-likelihood of the trained tokens. With w the weight of a token,
+//
+//	loss = Σ -new·w / denominator
+//
+// It is maximum likelihood: take it where good answers are at hand, which are to be imitated. Its metric is
+//
+//	loss/sft   mean -new, nats
+type SupervisedLoss struct{}
+
+// Validate accepts it: there is nothing to configure.
+func (SupervisedLoss) Validate() error { return nil }
+
+// Spec implements [Loss].
+func (SupervisedLoss) Spec() LossSpec {
+	return LossSpec{Key: "supervised", Metrics: []Metric{{
+		Name: "loss/sft", Formula: "mean of -logprob over the trained tokens", Unit: "nats", Healthy: "falls",
+	}}}
+}
+
+// Build implements [Loss].
+func (SupervisedLoss) Build(in LossInputs) (loss *Node, metrics map[string]*Node) {
+	nll := Neg(in.New) // [N]
+	return in.Mean(nll), map[string]*Node{"loss/sft": ReduceAllSum(nll)}
+}

@@ -17,7 +17,6 @@ type rating struct {
 	criteria    map[string]float64
 }
 
-// rawRating is an entry of an answer.
 type rawRating struct {
 	ID           json.RawMessage            `json:"id"`
 	TrajectoryID json.RawMessage            `json:"trajectory_id"` // what some judges call it
@@ -66,7 +65,6 @@ func (a *ask) parse(text string) (ratings map[string]rating, defects []string) {
 	return ratings, defects
 }
 
-// read reads the rating of an entry.
 func (a *ask) read(e rawRating) (r rating, problems []string) {
 	r.explanation = e.Explanation
 	if a.passFail {

@@ -22,7 +22,12 @@ type cached struct {
 func cacheKey(j Judge, q *Question) (string, error) {
 	parts := map[string]any{"judge": j.Name(), "messages": q.Messages, "chat": q.Chat}
 	if m, ok := j.(modelJudge); ok {
-		parts["model"] = m.identity()
+		// Is what the answers of a model depend on beside its name, its step and the question.
+		o := m.m.Options()
+		parts["model"] = map[string]any{
+			"project": o.Project, "lora": o.LoRA, "adapter": o.Adapter, "fork": o.Fork, "full": o.Full, "frozen": o.Frozen,
+			"toolFormat": o.ToolFormat, "chat": o.Chat,
+		}
 	}
 	content, err := encode(parts)
 	sum := sha256.Sum256(content)

@@ -58,7 +58,6 @@ func (v *vote) answer(ctx context.Context, a *ask, seed uint64) (map[string]rati
 	}
 }
 
-// list joins what is wrong, of which the first few are enough.
 func list(defects []string) string {
 	const most = 8
 	if n := len(defects); n > most {
@@ -135,7 +134,6 @@ func bounded(ctx context.Context, limit time.Duration, f func(context.Context) (
 	}
 }
 
-// permanent tells whether asking again is of no use.
 func permanent(err error) bool {
 	for _, target := range []error{
 		art.ErrInvalid, art.ErrNotRegistered, art.ErrClosed, art.ErrUnsupported, art.ErrContextLength, ErrBudget,
@@ -147,7 +145,6 @@ func permanent(err error) bool {
 	return false
 }
 
-// sleep waits. It returns false when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -159,13 +156,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// add sums.
 func (u *Usage) add(v Usage) {
 	u.Calls, u.Cached = u.Calls+v.Calls, u.Cached+v.Cached
 	u.PromptTokens, u.CompletionTokens = u.PromptTokens+v.PromptTokens, u.CompletionTokens+v.CompletionTokens
 }
 
-// budget is what all groups have cost.
 type budget struct {
 	mu       sync.Mutex
 	spent    Usage

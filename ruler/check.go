@@ -103,7 +103,6 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// warnings are what is worrying.
 func (r *Report) warnings() []string {
 	var out []string
 	add := func(bad bool, text string) {
@@ -200,7 +199,6 @@ func truth(ok bool) float64 {
 	return 0
 }
 
-// deviation is the population standard deviation.
 func deviation(values []float64) float64 {
 	var center, square mean
 	for _, v := range values {
@@ -221,5 +219,4 @@ func (m *mean) add(x float64) {
 	}
 }
 
-// value is NaN for none.
 func (m *mean) value() float64 { return m.sum / m.n }

@@ -85,15 +85,6 @@ func (j modelJudge) Name() string {
 	return name
 }
 
-// identity is what the answers of a model depend on beside its name, its step and the question.
-func (j modelJudge) identity() map[string]any {
-	o := j.m.Options()
-	return map[string]any{
-		"project": o.Project, "lora": o.LoRA, "adapter": o.Adapter, "fork": o.Fork, "full": o.Full, "frozen": o.Frozen,
-		"toolFormat": o.ToolFormat, "chat": o.Chat,
-	}
-}
-
 // Compare implements [Judge].
 func (j modelJudge) Compare(ctx context.Context, q *Question) (*Reply, error) {
 	var response *art.ChatResponse

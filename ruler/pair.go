@@ -8,14 +8,14 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// TieMargin is how far the scores of a pair may differ, in the mean of both orders, without one of them having won.
-const TieMargin = 0.1
+// tieMargin is how far the scores of a pair may differ, in the mean of both orders, without one of them having won.
+const tieMargin = 0.1
 
 // Pair is the comparison of two trajectories of one scenario.
 type Pair struct {
 	// A and B are the mean scores, over both orders and all votes.
 	A, B float64
-	// Outcome is 1 when A won by more than [TieMargin], 0 when B did, and 0.5 for a tie.
+	// Outcome is 1 when A won by more than 0.1, 0 when B did, and 0.5 for a tie.
 	Outcome float64
 	// Swayed tells that the order decided: each of them won when it stood in the same place.
 	Swayed bool
@@ -46,11 +46,7 @@ func (r *Ruler) Pair(ctx context.Context, a, b *art.Trajectory) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.bothOrders(ctx, task, list)
-}
-
-// bothOrders asks each judge for each vote, with A first and with B first.
-func (r *Ruler) bothOrders(ctx context.Context, task *task, list []subject) (*Pair, error) {
+	// Ask each judge for each vote, with A first and with B first.
 	content, err := contentOf(list[0].Trajectory)
 	if err != nil {
 		return nil, err
@@ -72,9 +68,9 @@ func (r *Ruler) bothOrders(ctx context.Context, task *task, list []subject) (*Pa
 	}
 	p.Swayed = lead[0]*lead[1] < 0
 	switch p.Outcome = 0.5; {
-	case p.A-p.B > TieMargin:
+	case p.A-p.B > tieMargin:
 		p.Outcome = 1
-	case p.B-p.A > TieMargin:
+	case p.B-p.A > tieMargin:
 		p.Outcome = 0
 	}
 	return p, nil

@@ -79,7 +79,6 @@ func (a *ask) messages(l limits) ([]art.Message, error) {
 	return []art.Message{art.System(a.instructions(l)), art.User(data)}, nil
 }
 
-// instructions are the message of the system.
 func (a *ask) instructions(l limits) string {
 	var b strings.Builder
 	if len(a.items) == 1 {

@@ -22,7 +22,6 @@ type Criterion struct {
 	Choices []string
 }
 
-// withDefaults fills in weights and choices.
 func withDefaults(list []Criterion) []Criterion {
 	out := make([]Criterion, len(list))
 	for i, c := range list {
@@ -37,7 +36,6 @@ func withDefaults(list []Criterion) []Criterion {
 	return out
 }
 
-// criteriaProblems lists what is wrong with criteria.
 func criteriaProblems(list []Criterion) []string {
 	var problems []string
 	seen := map[string]bool{}
@@ -70,7 +68,6 @@ func hasTwice(choices []string) bool {
 	return false
 }
 
-// fold makes choices comparable.
 func fold(choice string) string { return strings.ToLower(strings.TrimSpace(choice)) }
 
 // value is what a verdict is worth; ok is false for one that is no choice.
@@ -83,7 +80,6 @@ func (c *Criterion) value(verdict string) (value float64, ok bool) {
 	return 0, false
 }
 
-// text describes the criterion to a judge.
 func (c *Criterion) text() string {
 	return fmt.Sprintf("- %q: %s Choices, from the worst to the best: %q.", c.Name, c.Text, c.Choices)
 }

@@ -164,7 +164,6 @@ func New(judge *art.Model, opts *Options) *Ruler {
 	return r
 }
 
-// validate lists every problem of the options.
 func (r *Ruler) validate() error {
 	o := &r.opts
 	var problems []string
@@ -248,7 +247,6 @@ func rewardsDiffer(g *art.TrajectoryGroup) bool {
 	return false
 }
 
-// setMetric sets a metric in a map that may not be there yet.
 func setMetric(m *map[string]float64, key string, value float64) {
 	if *m == nil {
 		*m = map[string]float64{}

@@ -76,7 +76,6 @@ func commonPrefix(list []subject) (int, error) {
 	return shared, nil
 }
 
-// messageTexts are messages as JSON.
 func messageTexts(messages []art.Message) ([][]byte, error) {
 	out := make([][]byte, len(messages))
 	for i := range messages {

@@ -16,10 +16,8 @@ type verdict struct {
 	votes []*vote
 }
 
-// concurrency is how many votes of a group are asked for at once.
 const concurrency = 4
 
-// judge asks all judges for all votes.
 func (r *Ruler) judge(ctx context.Context, g *art.TrajectoryGroup) (*verdict, error) {
 	list, err := r.subjectsOf(g)
 	if err != nil {
@@ -69,7 +67,6 @@ func (v *verdict) ask(ctx context.Context) error {
 	return nil
 }
 
-// apply writes the verdict into a group.
 func (v *verdict) apply(g *art.TrajectoryGroup) {
 	n := float64(len(v.votes))
 	for i, s := range v.list {
@@ -103,11 +100,7 @@ func (v *verdict) apply(g *art.TrajectoryGroup) {
 			t.Logs = append(t.Logs, explanations...)
 		}
 	}
-	v.applyCosts(g)
-}
-
-// applyCosts writes what the verdict cost, and how far the votes agree.
-func (v *verdict) applyCosts(g *art.TrajectoryGroup) {
+	// Write what the verdict cost, and how far the votes agree.
 	var cost Usage
 	again := 0
 	for _, vote := range v.votes {

@@ -61,13 +61,9 @@ func (v *vote) inChunks(ctx context.Context, size int) error {
 		}
 		chunks, results = append(chunks, members), append(results, ratings)
 	}
-	v.rating = align(anchor, chunks, results, len(v.list))
-	return nil
-}
-
-// align brings the scores of chunks to one scale, by that of the anchor: see the package comment. results[c][i] is the
-// rating of subject i in chunk c.
-func align(anchor int, chunks [][]int, results [][]rating, n int) []rating {
+	// Bring the scores of chunks to one scale, by that of the anchor: see the package comment. results[c][i] is the
+	// rating of subject i in chunk c.
+	n := len(v.list)
 	mean := 0.0
 	for _, r := range results {
 		mean += r[anchor].score / float64(len(results))
@@ -81,7 +77,8 @@ func align(anchor int, chunks [][]int, results [][]rating, n int) []rating {
 		}
 	}
 	out[anchor].score = mean
-	return out
+	v.rating = out
+	return nil
 }
 
 // rescale maps [0, p] to [0, a] and [p, 1] to [a, 1], each evenly.

@@ -26,7 +26,6 @@ import (
 	"github.com/goart-dev/art/backend/driver"
 )
 
-// maxTokens bounds replies.
 const maxTokens = 4
 
 // Run tests a backend that trains. open returns a new one without registered models; Run closes it. The base model
@@ -66,9 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) art.Backend) {
 func register(t *subtest, b art.Backend, opts *art.ModelOptions) *art.Model {
 	t.Helper()
 	m := describe(t, "", opts)
-	if err := m.Register(t.Context(), b); err != nil {
-		t.Fatalf("Register: %v", err)
-	}
+	must(t, "Register", m.Register(t.Context(), b))
 	return m
 }
 
@@ -84,31 +81,25 @@ func describe(t *subtest, suffix string, opts *art.ModelOptions) *art.Model {
 	return art.NewModel(strings.ReplaceAll(t.Name(), "/", "-")+suffix, &o)
 }
 
-// ask makes a conversation with one question.
 func ask(question string) *art.History {
 	return &art.History{Messages: []art.Message{art.System("Answer in one word."), art.User(question)}}
 }
 
-// complete requests one reply.
 func complete(t *subtest, m *art.Model, question string, opts *art.ChatOptions) *art.ChatResponse {
 	t.Helper()
 	response, err := m.Complete(t.Context(), ask(question), opts)
-	if err != nil {
-		t.Fatalf("Complete: %v", err)
-	}
+	must(t, "Complete", err)
 	if response == nil {
 		t.Fatal("Complete: neither a response nor an error")
 	}
 	return response
 }
 
-// sampled requests one reply of a model that is trained, and returns its sample.
 func sampled(t *subtest, m *art.Model, question string, opts *art.ChatOptions) *art.Sample {
 	t.Helper()
 	return sampleOf(t, complete(t, m, question, opts))
 }
 
-// sampleOf returns the sample of a reply.
 func sampleOf(t *subtest, response *art.ChatResponse) *art.Sample {
 	t.Helper()
 	if response.Message.Sample == nil {
@@ -117,7 +108,6 @@ func sampleOf(t *subtest, response *art.ChatResponse) *art.Sample {
 	return response.Message.Sample
 }
 
-// seeded returns options with a seed.
 func seeded(seed uint64) *art.ChatOptions { return &art.ChatOptions{Seed: &seed} }
 
 // gather makes groups of real completions, with alternating rewards 0 and 1.
@@ -130,15 +120,21 @@ func gather(t *subtest, m *art.Model, groups int) []*art.TrajectoryGroup {
 		return trajectory, err
 	}
 	out, err := art.GatherGroups(t.Context(), questions, play, &art.GatherOptions{GroupSize: 2})
-	if err != nil {
-		t.Fatalf("GatherGroups: %v", err)
-	}
+	must(t, "GatherGroups", err)
 	for _, g := range out {
 		for i, trajectory := range g.Trajectories {
 			trajectory.Reward = float64(i)
 		}
 	}
 	return out
+}
+
+// must stops the test at an error.
+func must(t *subtest, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
 }
 
 // wantError checks that err is an *art.Error that wraps target.
@@ -153,11 +149,19 @@ func wantError(t *subtest, what string, err, target error) {
 	}
 }
 
-// wantStep checks the step of a model.
 func wantStep(t *subtest, m *art.Model, want int) {
 	t.Helper()
 	if got := m.Step(); got != want {
 		t.Errorf("step is %d, want %d", got, want)
+	}
+}
+
+// wantServed checks that the model is at a step, and that the next reply comes from it.
+func wantServed(t *subtest, m *art.Model, want int) {
+	t.Helper()
+	wantStep(t, m, want)
+	if got := sampled(t, m, "What is the colour of the sky?", nil).Step; got != want {
+		t.Errorf("the next reply is of step %d, want %d", got, want)
 	}
 }
 
@@ -183,14 +187,18 @@ func testClose(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	groups := gather(t, m, 1)
 	if _, ok := b.(driver.Logger); ok {
-		if err := m.Log(t.Context(), "val", groups, nil); err != nil {
-			t.Fatalf("Log: %v", err)
+		must(t, "Log", m.Log(t.Context(), "val", groups, nil))
+	}
+	must(t, "Close", b.Close())
+	if keeper, ok := b.(driver.CheckpointKeeper); ok {
+		rows, err := keeper.History(t.Context(), m)
+		if _, logs := b.(driver.Logger); err != nil || logs && len(rows) == 0 {
+			t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed",
+				len(rows), err)
 		}
+		_, err = keeper.Checkpoints(t.Context(), m)
+		wantError(t, "Checkpoints", err, art.ErrClosed)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatalf("Close: %v", err)
-	}
-	testHistoryAfterClose(t, m)
 	_, err := m.Complete(t.Context(), ask("Still there?"), nil)
 	wantError(t, "Complete", err, art.ErrClosed)
 	_, err = m.Train(t.Context(), groups, nil)
@@ -199,10 +207,6 @@ func testClose(t *subtest, b art.Backend) {
 	if _, ok := b.(driver.Logger); ok {
 		wantError(t, "Log", m.Log(t.Context(), "train", groups, nil), art.ErrClosed)
 	}
-	if keeper, ok := b.(driver.CheckpointKeeper); ok {
-		_, err := keeper.Checkpoints(t.Context(), m)
-		wantError(t, "Checkpoints", err, art.ErrClosed)
-	}
 	if _, ok := b.(driver.SFTTrainer); ok {
 		_, err := m.TrainSFT(t.Context(), lessons(), nil)
 		wantError(t, "TrainSFT", err, art.ErrClosed)
@@ -210,19 +214,5 @@ func testClose(t *subtest, b art.Backend) {
 	if _, ok := b.(driver.DPOTrainer); ok {
 		_, err := m.TrainDPO(t.Context(), preferences(), nil)
 		wantError(t, "TrainDPO", err, art.ErrClosed)
-	}
-}
-
-// testHistoryAfterClose checks that a closed backend still tells what was logged of a model, if it keeps that.
-func testHistoryAfterClose(t *subtest, m *art.Model) {
-	keeper, ok := m.Backend().(driver.CheckpointKeeper)
-	if !ok {
-		return
-	}
-	rows, err := keeper.History(t.Context(), m)
-	_, logs := m.Backend().(driver.Logger)
-	if err != nil || logs && len(rows) == 0 {
-		t.Errorf("History after Close: %d rows, error %v; want what was logged, which trackers may have missed",
-			len(rows), err)
 	}
 }

@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -28,16 +27,8 @@ func RunHosted(t *testing.T, open func(t *testing.T) art.Backend) {
 	tests(t, opened(t, open), []named{{"Close", testClose}})
 }
 
-// testReply checks what a reply says about itself.
 func testReply(t *subtest, b art.Backend) {
-	m := register(t, b, nil)
-	response := complete(t, m, "What is the colour of grass?", seeded(1))
-	if response.Message.Role != art.RoleAssistant {
-		t.Errorf("role of the reply is %q", response.Message.Role)
-	}
-	if want := m.Name() + "@0"; response.Model != want {
-		t.Errorf("model of the response is %q, want %q", response.Model, want)
-	}
+	response := firstReply(t, register(t, b, nil))
 	if response.Finish == "" || response.Usage.PromptTokens == 0 || response.Usage.CompletionTokens == 0 {
 		t.Errorf("finish %q, usage %+v", response.Finish, response.Usage)
 	}
@@ -46,7 +37,6 @@ func testReply(t *subtest, b art.Backend) {
 	}
 }
 
-// testTogether checks that requests do not mix.
 func testTogether(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	const n = 8
@@ -71,19 +61,12 @@ func testTogether(t *subtest, b art.Backend) {
 // testHostedCancelled checks that nothing is done for a context that has ended.
 func testHostedCancelled(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, call := range map[string]func() error{
-		"Complete": func() error { _, err := m.Complete(ctx, ask("Anybody?"), nil); return err },
-		"Register": func() error { return describe(t, "-cancelled", nil).Register(ctx, b) },
-	} {
-		if err := inTime(t, call); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: error is %v, want context.Canceled", name, err)
-		}
-	}
+	wantCancelled(t, map[string]func(context.Context) error{
+		"Complete": func(ctx context.Context) error { _, err := m.Complete(ctx, ask("Anybody?"), nil); return err },
+		"Register": func(ctx context.Context) error { return describe(t, "-cancelled", nil).Register(ctx, b) },
+	})
 }
 
-// testRecord checks that a trajectory is recorded from the context.
 func testRecord(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	trajectory, err := art.Record(t.Context(), func(ctx context.Context) error {
@@ -95,7 +78,6 @@ func testRecord(t *subtest, b art.Backend) {
 	}
 }
 
-// testTrainUnsupported checks that a training says that there is none.
 func testTrainUnsupported(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	_, err := m.Train(t.Context(), gather(t, m, 1), nil)

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,16 +35,32 @@ func RunLearning(t *testing.T, open func(t *testing.T) art.Backend, how *Learnin
 // testLearning trains, and compares how replies begin before and after.
 func testLearning(t *subtest, b art.Backend, l *learning) {
 	m := describe(t, "", &art.ModelOptions{})
-	if err := m.Register(t.Context(), b); err != nil {
-		t.Fatalf("Register: %v", err)
-	}
+	must(t, "Register", m.Register(t.Context(), b))
 	l.m, l.token = m, -1
 	const draws = 200
 	before := l.measure(t, draws, 1)
 	l.token = before.doubtful(t)
-	l.checkLogprobs(t, before)
+	// Tokens must be sampled as often as their logprobs say: for each that is expected 10 times or more, the count is
+	// within five standard deviations.
+	for i, samples := range before {
+		counts, logprobs := map[int32]float64{}, map[int32]float64{}
+		for _, s := range samples {
+			counts[s.IDs[0]]++
+			logprobs[s.IDs[0]] = float64(s.Logprobs[0])
+		}
+		n := float64(len(samples))
+		for token, logprob := range logprobs {
+			p := math.Exp(logprob)
+			if expected := n * p; math.Max(expected, counts[token]) >= 10 &&
+				math.Abs(counts[token]-expected) > 5*math.Sqrt(math.Max(1, expected*(1-p))) {
+				t.Errorf("token %d was sampled %.0f times of %.0f in context %d, and its logprob of %.2f says %.0f times", token,
+					counts[token], n, i, logprob, expected)
+			}
+		}
+	}
 	for step := range l.Steps {
-		l.step(t, step)
+		_, err := l.m.Train(t.Context(), l.gather(t, l.GroupSize, uint64(step)+100), l.Config)
+		must(t, "Train", err)
 	}
 	after := l.measure(t, draws, 2)
 	was, is := before.frequency(l.token), after.frequency(l.token)
@@ -58,7 +75,6 @@ func testLearning(t *subtest, b art.Backend, l *learning) {
 	}
 }
 
-// learning is a run of RunLearning.
 type learning struct {
 	Learning
 	m     *art.Model
@@ -70,18 +86,9 @@ func learningOf(how *Learning) *learning {
 	if how != nil {
 		l.Learning = *how
 	}
-	if l.Steps == 0 {
-		l.Steps = 8
-	}
-	if l.GroupSize == 0 {
-		l.GroupSize = 24
-	}
-	if l.Config == nil {
-		l.Config = &art.TrainConfig{LearningRate: 2e-3, MaxGradNorm: 1}
-	}
-	if l.Question == "" {
-		l.Question = "yes or no"
-	}
+	l.Steps, l.GroupSize = cmp.Or(l.Steps, 8), cmp.Or(l.GroupSize, 24)
+	l.Config = cmp.Or(l.Config, &art.TrainConfig{LearningRate: 2e-3, MaxGradNorm: 1})
+	l.Question = cmp.Or(l.Question, "yes or no")
 	return l
 }
 
@@ -93,49 +100,33 @@ func (l *learning) play(ctx context.Context, which int) (*art.Trajectory, error)
 	}
 	one := 1
 	err := protect(func() error { _, err := l.m.Chat(ctx, t, &art.ChatOptions{MaxTokens: &one}); return err })
-	if err == nil {
-		err = firstToken(t)
+	if err != nil {
+		return t, err
 	}
-	if err == nil && l.token >= 0 && (t.Samples()[0].IDs[0] == l.token) == (which == 0) {
-		t.Reward = 1
-	}
-	return t, err
-}
-
-// firstToken returns an error for a reply of which the first token and its logprob are not known.
-func firstToken(t *art.Trajectory) error {
 	samples := t.Samples()
 	if len(samples) == 0 || len(samples[0].IDs) == 0 || len(samples[0].Logprobs) == 0 {
-		return errors.New("the reply has no Sample with a token and its logprob")
+		return t, errors.New("the reply has no Sample with a token and its logprob")
 	}
-	return nil
-}
-
-// step trains once on both contexts.
-func (l *learning) step(t *subtest, step int) {
-	t.Helper()
-	groups, err := art.GatherGroups(t.Context(), []int{0, 1}, l.play,
-		&art.GatherOptions{GroupSize: l.GroupSize, Seed: uint64(step) + 100})
-	if err != nil {
-		t.Fatalf("GatherGroups: %v", err)
+	if l.token >= 0 && (samples[0].IDs[0] == l.token) == (which == 0) {
+		t.Reward = 1
 	}
-	if _, err := l.m.Train(t.Context(), groups, l.Config); err != nil {
-		t.Fatalf("Train: %v", err)
-	}
+	return t, nil
 }
 
 // first are the first tokens of replies in both contexts.
 type first [2][]*art.Sample
 
-// measure asks n times in each context.
-func (l *learning) measure(t *subtest, n int, seed uint64) first {
+func (l *learning) gather(t *subtest, n int, seed uint64) []*art.TrajectoryGroup {
 	t.Helper()
 	groups, err := art.GatherGroups(t.Context(), []int{0, 1}, l.play, &art.GatherOptions{GroupSize: n, Seed: seed})
-	if err != nil {
-		t.Fatalf("GatherGroups: %v", err)
-	}
-	var out first
-	for i, g := range groups {
+	must(t, "GatherGroups", err)
+	return groups
+}
+
+// measure asks n times in each context.
+func (l *learning) measure(t *subtest, n int, seed uint64) (out first) {
+	t.Helper()
+	for i, g := range l.gather(t, n, seed) {
 		for _, trajectory := range g.Trajectories {
 			out[i] = append(out[i], trajectory.Samples()[0])
 		}
@@ -171,26 +162,4 @@ func (f first) doubtful(t *subtest) int32 {
 		t.Fatalf("the model is in no doubt how to reply: set Learning.Question to something else")
 	}
 	return token
-}
-
-// checkLogprobs compares how often tokens were sampled with their logprobs: for each that is expected 10 times or more,
-// the count is within five standard deviations.
-func (l *learning) checkLogprobs(t *subtest, f first) {
-	t.Helper()
-	for i, samples := range f {
-		counts, logprobs := map[int32]float64{}, map[int32]float64{}
-		for _, s := range samples {
-			counts[s.IDs[0]]++
-			logprobs[s.IDs[0]] = float64(s.Logprobs[0])
-		}
-		n := float64(len(samples))
-		for token, logprob := range logprobs {
-			p := math.Exp(logprob)
-			if expected := n * p; math.Max(expected, counts[token]) >= 10 &&
-				math.Abs(counts[token]-expected) > 5*math.Sqrt(math.Max(1, expected*(1-p))) {
-				t.Errorf("token %d was sampled %.0f times of %.0f in context %d, and its logprob of %.2f says %.0f times", token,
-					counts[token], n, i, logprob, expected)
-			}
-		}
-	}
 }

@@ -25,13 +25,10 @@ func optional[T any](t *subtest, b art.Backend) T {
 	return v
 }
 
-// rowsOf returns the rows of the history under (split, step).
 func rowsOf(t *subtest, keeper driver.CheckpointKeeper, m *art.Model, split string, step int) []art.HistoryRow {
 	t.Helper()
 	rows, err := keeper.History(t.Context(), m)
-	if err != nil {
-		t.Fatalf("History: %v", err)
-	}
+	must(t, "History", err)
 	return slices.DeleteFunc(rows, func(r art.HistoryRow) bool { return r.Split != split || r.Step != step })
 }
 
@@ -42,13 +39,9 @@ func testLogger(t *subtest, b art.Backend) {
 	groups := gather(t, m, 2)
 	for i := range 2 {
 		metrics := map[string]float64{fmt.Sprint("try", i): 1, "accuracy": float64(i)}
-		if err := m.Log(t.Context(), "val", groups, metrics); err != nil {
-			t.Fatalf("Log: %v", err)
-		}
+		must(t, "Log", m.Log(t.Context(), "val", groups, metrics))
 	}
-	if err := m.Log(t.Context(), "test", nil, map[string]float64{"accuracy": 5}); err != nil {
-		t.Fatalf("Log without groups: %v", err)
-	}
+	must(t, "Log without groups", m.Log(t.Context(), "test", nil, map[string]float64{"accuracy": 5}))
 	keeper, ok := b.(driver.CheckpointKeeper)
 	if !ok {
 		return // without it a log cannot be read
@@ -78,17 +71,11 @@ func testTrainRow(t *subtest, b art.Backend) {
 		groups := gather(t, m, 1)
 		groups[0].Trajectories[1].Reward = float64(2 * (k + 1)) // a mean of k+1
 		result, err := m.Train(t.Context(), groups, nil)
-		if err != nil {
-			t.Fatalf("Train: %v", err)
-		}
+		must(t, "Train", err)
 		want := map[string]float64{"train/reward": float64(k + 1), "data/groups_trainable": 1}
 		wantRow(t, keeper, m, k, want)
-		if err := m.Log(t.Context(), "train", groups, result.Metrics); err != nil {
-			t.Fatalf("Log: %v", err)
-		}
-		if err := m.Log(t.Context(), "train", groups, map[string]float64{"seconds": 7}); err != nil {
-			t.Fatalf("Log: %v", err)
-		}
+		must(t, "Log", m.Log(t.Context(), "train", groups, result.Metrics))
+		must(t, "Log", m.Log(t.Context(), "train", groups, map[string]float64{"seconds": 7}))
 		want["train/seconds"] = 7
 		wantRow(t, keeper, m, k, want)
 		if rows := rowsOf(t, keeper, m, "train", k+1); len(rows) != 0 {
@@ -117,46 +104,34 @@ func testCheckpointKeeper(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	_, logs := b.(driver.Logger)
 	for step := 1; step <= 3; step++ {
-		if _, err := m.Train(t.Context(), gather(t, m, 1), nil); err != nil {
-			t.Fatalf("Train: %v", err)
-		}
+		_, err := m.Train(t.Context(), gather(t, m, 1), nil)
+		must(t, "Train", err)
 		if logs {
 			metrics := map[string]float64{"reward": float64(step % 3)} // best at step 2
-			if err := m.Log(t.Context(), "val", nil, metrics); err != nil {
-				t.Fatalf("Log: %v", err)
-			}
+			must(t, "Log", m.Log(t.Context(), "val", nil, metrics))
 		}
 	}
 	wantCheckpoints(t, keeper, m, 1, 2, 3)
 	if logs {
-		if err := m.DeleteCheckpoints(t.Context(), "val/reward"); err != nil {
-			t.Fatalf("DeleteCheckpoints: %v", err)
-		}
+		must(t, "DeleteCheckpoints", m.DeleteCheckpoints(t.Context(), "val/reward"))
 		wantCheckpoints(t, keeper, m, 2, 3)
 	}
-	if err := keeper.DeleteCheckpoints(t.Context(), m, []int{3}); err != nil {
-		t.Fatalf("DeleteCheckpoints: %v", err)
-	}
+	must(t, "DeleteCheckpoints", keeper.DeleteCheckpoints(t.Context(), m, []int{3}))
 	wantCheckpoints(t, keeper, m, 3)
-	if got := sampled(t, m, "Still here?", nil).Step; got != 3 {
-		t.Errorf("the next reply is of step %d, want 3", got)
-	}
+	wantServed(t, m, 3)
 }
 
 // wantCheckpoints checks the stored steps above 0; a backend may also store step 0.
 func wantCheckpoints(t *subtest, keeper driver.CheckpointKeeper, m *art.Model, want ...int) {
 	t.Helper()
 	got, err := keeper.Checkpoints(t.Context(), m)
-	if err != nil {
-		t.Fatalf("Checkpoints: %v", err)
-	}
+	must(t, "Checkpoints", err)
 	got = slices.DeleteFunc(got, func(step int) bool { return step == 0 })
 	if !slices.Equal(got, want) {
 		t.Errorf("checkpoints are %v, want %v", got, want)
 	}
 }
 
-// lessons are conversations for supervised training.
 func lessons() []*art.Trajectory {
 	return []*art.Trajectory{
 		art.NewTrajectory(append(ask("What is the colour of the sky?").Messages, art.Assistant("Blue"))...),
@@ -164,20 +139,22 @@ func lessons() []*art.Trajectory {
 	}
 }
 
+// wantTrained checks that a training has made step 1, and that it is served.
+func wantTrained(t *subtest, m *art.Model, result *art.TrainResult, err error) {
+	t.Helper()
+	must(t, "training", err)
+	if result.Step != 1 {
+		t.Errorf("step is %d, want 1", result.Step)
+	}
+	wantServed(t, m, 1)
+}
+
+// testSFTTrainer and testDPOTrainer check that a step is made, and that what cannot be trained on makes none.
 func testSFTTrainer(t *subtest, b art.Backend) {
 	optional[driver.SFTTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainSFT(t.Context(), lessons(), nil)
-	if err != nil {
-		t.Fatalf("TrainSFT: %v", err)
-	}
-	if result.Step != 1 {
-		t.Errorf("step is %d, want 1", result.Step)
-	}
-	wantStep(t, m, 1)
-	if got := sampled(t, m, "What is the colour of the sky?", nil).Step; got != 1 {
-		t.Errorf("the next reply is of step %d, want 1", got)
-	}
+	wantTrained(t, m, result, err)
 	_, err = m.TrainSFT(t.Context(), lessons(), &art.SFTConfig{BatchSize: -1})
 	wantError(t, "TrainSFT with a bad config", err, art.ErrInvalid)
 	wantStep(t, m, 1)
@@ -192,21 +169,11 @@ func preferences() []art.Preference {
 	}}
 }
 
-// testDPOTrainer checks that a step is made and served, and that what cannot be trained on makes none.
 func testDPOTrainer(t *subtest, b art.Backend) {
 	optional[driver.DPOTrainer](t, b)
 	m := register(t, b, nil)
 	result, err := m.TrainDPO(t.Context(), preferences(), nil)
-	if err != nil {
-		t.Fatalf("TrainDPO: %v", err)
-	}
-	if result.Step != 1 {
-		t.Errorf("step is %d, want 1", result.Step)
-	}
-	wantStep(t, m, 1)
-	if got := sampled(t, m, "What is the colour of the sky?", nil).Step; got != 1 {
-		t.Errorf("the next reply is of step %d, want 1", got)
-	}
+	wantTrained(t, m, result, err)
 	_, err = m.TrainDPO(t.Context(), nil, nil)
 	wantError(t, "TrainDPO without pairs", err, art.ErrInvalid)
 	wantStep(t, m, 1)
@@ -232,9 +199,7 @@ func testHTTPServer(t *subtest, b art.Backend) {
 		reply = text
 		return err
 	})
-	if err != nil {
-		t.Fatalf("POST: %v", err)
-	}
+	must(t, "POST", err)
 	var response struct {
 		Choices []struct {
 			Message art.Message `json:"message"`
@@ -252,19 +217,12 @@ func testHTTPServer(t *subtest, b art.Backend) {
 	if len(samples) != 1 || !slices.Equal(samples[0].IDs, sampleOf(t, want).IDs) {
 		t.Errorf("recorded %d samples, want the one of the reply", len(samples))
 	}
-	testHandler(t, server, m)
-}
-
-// testHandler checks the answer to a bad request, and the list of models.
-func testHandler(t *subtest, server driver.HTTPServer, m *art.Model) {
 	if status, text, err := post(t.Context(), m.HTTPClient(), []byte(`{"messages": 5}`)); err != nil ||
 		status != http.StatusBadRequest {
 		t.Errorf("a bad request got status %d, %s, error %v; want 400", status, text, err)
 	}
 	handler, err := server.Handler(nil)
-	if err != nil {
-		t.Fatalf("Handler: %v", err)
-	}
+	must(t, "Handler", err)
 	models := httptest.NewRecorder()
 	handler.ServeHTTP(models, httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil))
 	if models.Code != http.StatusOK || !strings.Contains(models.Body.String(), m.Name()) {

@@ -29,9 +29,7 @@ func testStreamer(t *subtest, b art.Backend) {
 		s.Logprobs = append(s.Logprobs, p.Logprobs...)
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("Stream: %v", err)
-	}
+	must(t, "Stream", err)
 	if got.Content != want.Content || got.Reasoning != want.Reasoning || len(got.ToolCalls) != len(want.ToolCalls) {
 		t.Errorf("pieces are %q after %q, the reply is %q after %q", got.Content, got.Reasoning, want.Content, want.Reasoning)
 	}
@@ -67,9 +65,7 @@ func testSampleIDs(t *subtest, b art.Backend) {
 		text += p.Content
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("Sample: %v", err)
-	}
+	must(t, "Sample", err)
 	checkPieces(t, sampleOf(t, got), sample)
 	checkPieces(t, &s, got.Message.Sample)
 	if text != got.Message.Content || got.Finish != want.Finish {
@@ -79,7 +75,6 @@ func testSampleIDs(t *subtest, b art.Backend) {
 	wantError(t, "Sample without a prompt", err, art.ErrInvalid)
 }
 
-// testTokenizer checks that a text survives encoding and decoding.
 func testTokenizer(t *subtest, b art.Backend) {
 	tokenizer := optional[driver.Tokenizer](t, b)
 	m := register(t, b, nil)

@@ -32,7 +32,6 @@ func tests(t *testing.T, b art.Backend, list []named) {
 	}
 }
 
-// named is a test of a backend.
 type named struct {
 	name string
 	run  func(*subtest, art.Backend)
@@ -84,7 +83,6 @@ func (t *subtest) giveUp(always bool) bool {
 	return t.over
 }
 
-// ended waits for a channel to be closed, and reports whether it was.
 func ended(done <-chan struct{}, limit time.Duration) bool {
 	select {
 	case <-done:

@@ -15,19 +15,14 @@ func testTrain(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
 	for step := 1; step <= 2; step++ {
 		result, err := m.Train(t.Context(), gather(t, m, 2), nil)
-		if err != nil {
-			t.Fatalf("Train: %v", err)
-		}
+		must(t, "Train", err)
 		if result.Step != step {
 			t.Errorf("result has step %d, want %d", result.Step, step)
 		}
-		wantStep(t, m, step)
 		if got := result.Metrics["data/groups_trainable"]; got != 2 {
 			t.Errorf("data/groups_trainable is %v, want 2; skipped: %+v", got, result.Skipped)
 		}
-		if got := sampled(t, m, "What is new?", nil).Step; got != step {
-			t.Errorf("the reply after step %d is of step %d", step, got)
-		}
+		wantServed(t, m, step)
 	}
 }
 
@@ -59,9 +54,7 @@ func testTrainWhileServing(t *subtest, b art.Backend) {
 	err := protect(func() error { _, err := m.Train(t.Context(), groups, cfg); return err })
 	close(stop)
 	<-stopped
-	if err != nil {
-		t.Fatalf("Train: %v", err)
-	}
+	must(t, "Train", err)
 }
 
 // keepAsking makes requests, each answered by step 0 or 1, until stop is closed.
@@ -102,50 +95,17 @@ func stepOf(t *subtest, m *art.Model, question string, opts *art.ChatOptions) (s
 // anyway.
 func testTrainNothing(t *subtest, b art.Backend) {
 	m := register(t, b, nil)
-	bad := useless(t, m)
-	var groups []*art.TrajectoryGroup
-	for _, c := range bad {
-		groups = append(groups, c.group)
-	}
-	result, err := m.Train(t.Context(), groups, nil)
-	if err != nil {
-		t.Fatalf("Train: %v", err)
-	}
-	if got, ok := result.Metrics["data/groups_trainable"]; !ok || got != 0 {
-		t.Errorf("data/groups_trainable is %v (there: %v), want 0", got, ok)
-	}
-	for i, c := range bad {
-		has := slices.ContainsFunc(result.Skipped, func(s art.Skip) bool { return s.Group == i && s.Reason == c.reason })
-		if !has {
-			t.Errorf("group %d (%s) is not skipped as %q: %+v", i, c.name, c.reason, result.Skipped)
-		}
-	}
-	if result.Step != 1 {
-		t.Errorf("step is %d, want 1: nothing to train on is a step too", result.Step)
-	}
-	wantStep(t, m, 1)
-	if got := sampled(t, m, "Which step?", nil).Step; got != 1 {
-		t.Errorf("the next reply is of step %d, want 1", got)
-	}
-}
-
-// uselessGroup cannot be trained on, for a reason.
-type uselessGroup struct {
-	name   string
-	group  *art.TrajectoryGroup
-	reason credit.Reason
-}
-
-// useless returns groups that cannot be trained on.
-func useless(t *subtest, m *art.Model) []uselessGroup {
-	t.Helper()
 	unsampled := withRewards(t, m, 0, 1)
 	for _, trajectory := range unsampled.Trajectories {
 		for i := range trajectory.Messages {
 			trajectory.Messages[i].Sample = nil
 		}
 	}
-	return []uselessGroup{
+	bad := []struct {
+		name   string
+		group  *art.TrajectoryGroup
+		reason credit.Reason
+	}{
 		{"nil", nil, credit.ReasonEmptyGroup},
 		{"empty", &art.TrajectoryGroup{}, credit.ReasonEmptyGroup},
 		{"singleton", withRewards(t, m, 1), credit.ReasonSingleton},
@@ -154,6 +114,25 @@ func useless(t *subtest, m *art.Model) []uselessGroup {
 		{"infinite reward", withRewards(t, m, 0, math.Inf(1)), credit.ReasonBadReward},
 		{"no samples", unsampled, credit.ReasonNoSamples},
 	}
+	var groups []*art.TrajectoryGroup
+	for _, c := range bad {
+		groups = append(groups, c.group)
+	}
+	result, err := m.Train(t.Context(), groups, nil)
+	must(t, "Train", err)
+	if got, ok := result.Metrics["data/groups_trainable"]; !ok || got != 0 {
+		t.Errorf("data/groups_trainable is %v (there: %v), want 0", got, ok)
+	}
+	for i, c := range bad {
+		is := func(s art.Skip) bool { return s.Group == i && s.Reason == c.reason }
+		if !slices.ContainsFunc(result.Skipped, is) {
+			t.Errorf("group %d (%s) is not skipped as %q: %+v", i, c.name, c.reason, result.Skipped)
+		}
+	}
+	if result.Step != 1 {
+		t.Errorf("step is %d, want 1: nothing to train on is a step too", result.Step)
+	}
+	wantServed(t, m, 1)
 }
 
 // withRewards makes a group of one or two real completions.
@@ -179,8 +158,5 @@ func testTrainInvalid(t *subtest, b art.Backend) {
 	wantError(t, "Train with a bad config", err, art.ErrInvalid)
 	_, err = b.Train(t.Context(), describe(t, "-unknown", nil), groups, new(art.TrainConfig).WithDefaults())
 	wantError(t, "Train of an unknown model", err, art.ErrNotRegistered)
-	wantStep(t, m, 0)
-	if got := sampled(t, m, "Which step?", nil).Step; got != 0 {
-		t.Errorf("a refused training made step %d", got)
-	}
+	wantServed(t, m, 0)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/goart-dev/art/grpo/credit"
 )
 
-// sample asks for a reply, and returns its record.
 func sample(t *subtest, m *art.Model, seed uint64) *art.Sample {
 	t.Helper()
 	return sampled(t, m, "What is the colour of the sky?", seeded(seed))
@@ -32,22 +31,12 @@ func datumOf(s *art.Sample, advantage float32) loop.Datum {
 	return d
 }
 
-// target makes the same datum for cross-entropy.
 func target(s *art.Sample) loop.Datum {
 	d := datumOf(s, 1)
 	d.Logprobs, d.Advantages = nil, nil
 	return d
 }
 
-// must stops the test at an error.
-func must(t *subtest, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-// forward computes the loss of data under the training state.
 func forward(t *subtest, m *art.Model, data []loop.Datum, loss credit.Loss) *loop.ForwardResult {
 	t.Helper()
 	result, err := loop.Forward(t.Context(), m, data, loss, nil)
@@ -79,7 +68,17 @@ func testTrainer(t *subtest, b art.Backend) {
 	} {
 		t.Run(name, func(t *subtest) { test(t, register(t, b, nil)) })
 	}
-	t.Run("Release", func(t *subtest) { testRelease(t, b) })
+	t.Run("Release", func(t *subtest) { // a run can be registered again, at the step that was published
+		m := register(t, b, nil)
+		_, err := m.Publish(t.Context(), nil, nil)
+		must(t, "Publish", err)
+		must(t, "Release", m.Release(t.Context()))
+		_, err = m.Publish(t.Context(), nil, nil)
+		wantError(t, "Publish after Release", err, art.ErrNotRegistered)
+		again := describe(t, "", nil)
+		must(t, "Register again", again.Register(t.Context(), b))
+		wantStep(t, again, 1)
+	})
 }
 
 // testTokenLosses checks the values of the losses by their formulas, from the logprobs that come with them.
@@ -297,9 +296,8 @@ func testUnpublished(t *subtest, m *art.Model) {
 	learn(t, m, data, credit.CrossEntropy)
 	_, err := m.Train(t.Context(), groups, nil)
 	wantError(t, "Train with updates that are not published", err, art.ErrInvalid)
-	if _, err := m.Publish(t.Context(), nil, nil); err != nil {
-		t.Fatalf("Publish: %v", err)
-	}
+	_, err = m.Publish(t.Context(), nil, nil)
+	must(t, "Publish", err)
 	_, err = m.Train(t.Context(), groups, nil)
 	must(t, "Train after Publish", err)
 	wantStep(t, m, 2)
@@ -307,7 +305,6 @@ func testUnpublished(t *subtest, m *art.Model) {
 	must(t, "ForwardBackward from the new step", err)
 }
 
-// testTrainerInvalid checks what is refused before anything is computed.
 func testTrainerInvalid(t *subtest, m *art.Model) {
 	good := target(sample(t, m, 1))
 	for name, corrupt := range map[string]func(d *loop.Datum){
@@ -332,18 +329,4 @@ func testTrainerInvalid(t *subtest, m *art.Model) {
 	if _, err := loop.ForwardBackward(ctx, m, []loop.Datum{good}, credit.CrossEntropy, nil); err == nil {
 		t.Error("ForwardBackward with a context that has ended: no error")
 	}
-}
-
-// testRelease checks that a run can be registered again, at the step that was published.
-func testRelease(t *subtest, b art.Backend) {
-	m := register(t, b, nil)
-	if _, err := m.Publish(t.Context(), nil, nil); err != nil {
-		t.Fatalf("Publish: %v", err)
-	}
-	must(t, "Release", m.Release(t.Context()))
-	_, err := m.Publish(t.Context(), nil, nil)
-	wantError(t, "Publish after Release", err, art.ErrNotRegistered)
-	again := describe(t, "", nil)
-	must(t, "Register again", again.Register(t.Context(), b))
-	wantStep(t, again, 1)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/goart-dev/art/internal/problems"
 )
 
-// trainerOf returns the backend of a model that can be trained.
 func trainerOf(m *art.Model, op string) (Trainer, error) {
 	if err := m.Trainable(op); err != nil {
 		return nil, err

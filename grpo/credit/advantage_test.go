@@ -212,7 +212,7 @@ func TestAdvantages_AtMeanIsZero(t *testing.T) {
 }
 
 func TestAdvantageConfig_Validate(t *testing.T) {
-	wantErr(t, AdvantageConfig{Baseline: "median"}.Validate(), `"median"`)
-	wantErr(t, AdvantageConfig{Scale: "range"}.Validate(), `"range"`)
+	wantErr(t, AdvantageConfig{Baseline: "median"}.validate(), `"median"`)
+	wantErr(t, AdvantageConfig{Scale: "range"}.validate(), `"range"`)
 	wantPanic(t, func() { Advantages([]float64{1, 2}, AdvantageConfig{Scale: "range"}) })
 }

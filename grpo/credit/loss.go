@@ -115,7 +115,6 @@ type traits struct {
 	weighting Weighting
 }
 
-// clipped are the traits of PPO.
 var clipped = traits{low: 0.2, bounds: true, surrogate: true, ratio: true, kimi: true}
 
 // builtin are the traits of the losses that [Losses] lists.
@@ -132,7 +131,6 @@ var builtin = map[Loss]traits{
 	CrossEntropy:       {},
 }
 
-// with returns edited traits.
 func (t traits) with(edit func(t *traits)) traits {
 	edit(&t)
 	return t

@@ -40,8 +40,8 @@ type NormalizeConfig struct {
 	Advantages *bool
 }
 
-// Validate lists every problem.
-func (c NormalizeConfig) Validate() error {
+// validate lists every problem.
+func (c NormalizeConfig) validate() error {
 	var found problems
 	checkName(&found, "weighting", c.Weighting, WeightTrajectory, WeightToken, WeightConstant)
 	found.check(c.Length >= 0, "length is %d, want >= 0", c.Length)
@@ -79,18 +79,48 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 	if err := ValidateAll(out); err != nil {
 		return nil, err
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	cfg.weigh(out)
-	balance(out, cfg.Balance)
+	// Set weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
+	tokens := map[int]int{} // trained tokens by trajectory
+	total := 0
+	for i := range out {
+		n := out[i].NumTrained()
+		tokens[out[i].Trajectory] += n
+		total += n
+	}
+	length := cfg.Length
+	if length == 0 {
+		for _, n := range tokens {
+			length = max(length, n)
+		}
+	}
+	for i := range out {
+		switch cfg.Weighting {
+		case WeightToken:
+			out[i].Weight = 1
+		case WeightConstant:
+			out[i].Weight = float64(total) / (float64(len(tokens)) * float64(length))
+		default:
+			out[i].Weight = float64(total) / (float64(len(tokens)) * float64(tokens[out[i].Trajectory]))
+		}
+	}
+	// Shrink the advantages of one sign.
+	for i := range out {
+		switch a := &out[i].Advantage; {
+		case cfg.Balance > 0 && *a < 0:
+			*a *= 1 - cfg.Balance
+		case cfg.Balance < 0 && *a > 0:
+			*a *= 1 + cfg.Balance
+		}
+	}
 	if cfg.Advantages == nil || *cfg.Advantages {
 		rescale(out)
 	}
 	return out, checkRange(out)
 }
 
-// checkRange reports an advantage that float32 does not hold.
 func checkRange(seqs []Sequence) error {
 	for i := range seqs {
 		if a := seqs[i].Advantage; math.Abs(a) > math.MaxFloat32 {
@@ -99,45 +129,6 @@ func checkRange(seqs []Sequence) error {
 		}
 	}
 	return nil
-}
-
-// weigh sets weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
-func (c NormalizeConfig) weigh(seqs []Sequence) {
-	tokens := map[int]int{} // trained tokens by trajectory
-	total := 0
-	for i := range seqs {
-		n := seqs[i].NumTrained()
-		tokens[seqs[i].Trajectory] += n
-		total += n
-	}
-	length := c.Length
-	if length == 0 {
-		for _, n := range tokens {
-			length = max(length, n)
-		}
-	}
-	for i := range seqs {
-		switch c.Weighting {
-		case WeightToken:
-			seqs[i].Weight = 1
-		case WeightConstant:
-			seqs[i].Weight = float64(total) / (float64(len(tokens)) * float64(length))
-		default:
-			seqs[i].Weight = float64(total) / (float64(len(tokens)) * float64(tokens[seqs[i].Trajectory]))
-		}
-	}
-}
-
-// balance shrinks the advantages of one sign.
-func balance(seqs []Sequence, b float64) {
-	for i := range seqs {
-		switch a := &seqs[i].Advantage; {
-		case b > 0 && *a < 0:
-			*a *= 1 - b
-		case b < 0 && *a > 0:
-			*a *= 1 + b
-		}
-	}
 }
 
 // rescale divides advantages by the weighted mean of their absolute values. They are brought within 1 by a power of two

@@ -240,7 +240,7 @@ func TestAdvantageConfig_Objectives(t *testing.T) {
 		{AdvantageConfig{Objective: "median", Tolerance: -1}, []string{`"median"`, "tolerance is -1"}},
 	} {
 		for _, want := range c.want {
-			wantErr(t, c.cfg.Validate(), want)
+			wantErr(t, c.cfg.validate(), want)
 		}
 	}
 }

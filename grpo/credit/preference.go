@@ -39,7 +39,7 @@ func (l Preference) Linearize(batch []Sequence, logprobs [][]float32) (linear []
 	pairs := float64(len(batch) / 2)
 	weight := float64(NumTrained(batch)) / pairs // Mean divides by the number of tokens
 	for i := 0; i < len(batch); i += 2 {
-		margin := l.Reward(&batch[i], logprobs[i]) - l.Reward(&batch[i+1], logprobs[i+1])
+		margin := l.reward(&batch[i], logprobs[i]) - l.reward(&batch[i+1], logprobs[i+1])
 		value += (1-l.Smoothing)*softplus(-margin) + l.Smoothing*softplus(margin)
 		slope := 1/(1+math.Exp(-margin)) - 1 + l.Smoothing
 		for k, sign := range []float64{-1, 1} {
@@ -50,9 +50,9 @@ func (l Preference) Linearize(batch []Sequence, logprobs [][]float32) (linear []
 	return linear, value / pairs
 }
 
-// Reward returns the reward r that a policy implies for a sequence, from its logprobs, per token.
-func (l Preference) Reward(s *Sequence, logprobs []float32) float64 {
-	return l.scale(s) * LogRatio(s, logprobs)
+// reward returns the reward r that a policy implies for a sequence, from its logprobs, per token.
+func (l Preference) reward(s *Sequence, logprobs []float32) float64 {
+	return l.scale(s) * logRatio(s, logprobs)
 }
 
 // scale is the derivative of the reward with respect to a logprob.
@@ -63,8 +63,8 @@ func (l Preference) scale(s *Sequence) float64 {
 	return l.Beta
 }
 
-// LogRatio returns the sum over the trained tokens of a sequence of logprob - reference, in nats.
-func LogRatio(s *Sequence, logprobs []float32) float64 {
+// logRatio returns the sum over the trained tokens of a sequence of logprob - reference, in nats.
+func logRatio(s *Sequence, logprobs []float32) float64 {
 	sum := 0.0
 	for i, trained := range s.Trained {
 		if trained {
@@ -86,13 +86,13 @@ func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.
 func (l Preference) Measure(batch []Sequence, logprobs [][]float32) map[string]float64 {
 	var margin, accuracy, chosen, rejected float64
 	for i := 0; i < len(batch); i += 2 {
-		m := l.Reward(&batch[i], logprobs[i]) - l.Reward(&batch[i+1], logprobs[i+1])
+		m := l.reward(&batch[i], logprobs[i]) - l.reward(&batch[i+1], logprobs[i+1])
 		margin += m
 		if m > 0 {
 			accuracy++
 		}
-		chosen += LogRatio(&batch[i], logprobs[i])
-		rejected += LogRatio(&batch[i+1], logprobs[i+1])
+		chosen += logRatio(&batch[i], logprobs[i])
+		rejected += logRatio(&batch[i+1], logprobs[i+1])
 	}
 	pairs := float64(len(batch) / 2)
 	return map[string]float64{

@@ -3,6 +3,8 @@ package credit
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 )
 
 // maxLogprob is the largest logprob that is accepted: a log-softmax may exceed 0 by rounding, but a probability passed
@@ -66,8 +68,18 @@ func (s *Sequence) Validate() error {
 		return fmt.Errorf("credit: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
 			len(s.IDs), len(s.Trained), len(s.Logprobs))
 	}
-	if err := s.validateOptional(); err != nil {
-		return err
+	// Report an optional list that is not per token.
+	for _, list := range []struct {
+		what string
+		len  int
+	}{
+		{"staleness values", len(s.Staleness)}, {"old logprobs", len(s.Old)}, {"behavior logprobs", len(s.Behavior)},
+		{"reference logprobs", len(s.Reference)}, {"shaping values", len(s.Shaping)}, {"weights", len(s.Weights)},
+		{"targets", len(s.Targets)},
+	} {
+		if list.len != 0 && list.len != len(s.IDs) {
+			return fmt.Errorf("credit: sequence has %d ids and %d %s; both must be per token", len(s.IDs), list.len, list.what)
+		}
 	}
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("credit: sequence "+format, args...)) }
@@ -87,23 +99,6 @@ func (s *Sequence) Validate() error {
 	}
 	s.validateTokens(fail)
 	return errors.Join(errs...)
-}
-
-// validateOptional reports an optional list that is not per token.
-func (s *Sequence) validateOptional() error {
-	for _, list := range []struct {
-		what string
-		len  int
-	}{
-		{"staleness values", len(s.Staleness)}, {"old logprobs", len(s.Old)}, {"behavior logprobs", len(s.Behavior)},
-		{"reference logprobs", len(s.Reference)}, {"shaping values", len(s.Shaping)}, {"weights", len(s.Weights)},
-		{"targets", len(s.Targets)},
-	} {
-		if list.len != 0 && list.len != len(s.IDs) {
-			return fmt.Errorf("credit: sequence has %d ids and %d %s; both must be per token", len(s.IDs), list.len, list.what)
-		}
-	}
-	return nil
 }
 
 // validateTokens reports the first negative id, and the first invalid number of each list.
@@ -152,10 +147,24 @@ func ValidateAll(seqs []Sequence) error {
 	return errors.Join(errs...)
 }
 
-// at returns list[i], or missing when there is no list.
 func at[T any](list []T, i int, missing T) T {
 	if list == nil {
 		return missing
 	}
 	return list[i]
+}
+
+// Split shuffles the units of a batch and cuts it into n parts whose numbers of units differ by at most one. One part
+// is the batch as it is.
+func Split(units [][]Sequence, n int, rng *rand.Rand) [][]Sequence {
+	n = min(n, len(units))
+	if n == 1 {
+		return [][]Sequence{slices.Concat(units...)}
+	}
+	order := rng.Perm(len(units))
+	parts := make([][]Sequence, n)
+	for i, at := range order {
+		parts[i*n/len(order)] = append(parts[i*n/len(order)], units[at]...)
+	}
+	return parts
 }

@@ -44,10 +44,8 @@ type jsonlLine struct {
 	cut  bool // the file ends without a newline
 }
 
-// place names the line in errors.
 func (l *jsonlLine) place() string { return fmt.Sprintf("%s:%d", l.file, l.line) }
 
-// decode decodes the line into v.
 func (l *jsonlLine) decode(v any) error {
 	if !utf8.Valid(l.data) {
 		return jsonlError(l.place(), fmt.Errorf("%w: is not UTF-8", art.ErrInvalid))
@@ -92,7 +90,6 @@ func openJSONL(path string, limit, line int, offset int64) (*jsonlFile, error) {
 	return f, nil
 }
 
-// start begins to read at the offset.
 func (f *jsonlFile) start() error {
 	f.in = bufio.NewReaderSize(f.file, 1<<16)
 	magic, err := f.in.Peek(2)
@@ -100,7 +97,21 @@ func (f *jsonlFile) start() error {
 		return fmt.Errorf("%w: %w", art.ErrStorage, err)
 	}
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return f.startGzip()
+		// Decompress up to the offset.
+		unzip, err := gzip.NewReader(f.in)
+		if err != nil {
+			return gzipError(err)
+		}
+		f.unzip = unzip
+		n, err := io.CopyN(io.Discard, unzip, f.offset)
+		if errors.Is(err, io.EOF) && n < f.offset {
+			return errShorter
+		}
+		if err != nil {
+			return gzipError(err)
+		}
+		f.in = bufio.NewReaderSize(unzip, 1<<16)
+		return nil
 	}
 	if f.offset == 0 { // a pipe cannot seek
 		return nil
@@ -117,24 +128,6 @@ func (f *jsonlFile) start() error {
 
 // errShorter is the problem of a position behind the end of a file.
 var errShorter = fmt.Errorf("%w: the file is shorter than the position that the stream should start at", art.ErrInvalid)
-
-// startGzip decompresses up to the offset.
-func (f *jsonlFile) startGzip() error {
-	unzip, err := gzip.NewReader(f.in)
-	if err != nil {
-		return gzipError(err)
-	}
-	f.unzip = unzip
-	n, err := io.CopyN(io.Discard, unzip, f.offset)
-	if errors.Is(err, io.EOF) && n < f.offset {
-		return errShorter
-	}
-	if err != nil {
-		return gzipError(err)
-	}
-	f.in = bufio.NewReaderSize(unzip, 1<<16)
-	return nil
-}
 
 // gzipError is the error of compressed data that is damaged or cut off.
 func gzipError(err error) error { return fmt.Errorf("%w: gzip: %w", art.ErrInvalid, err) }
@@ -180,7 +173,6 @@ func (f *jsonlFile) readLine() ([]byte, error) {
 	}
 }
 
-// readError says where reading failed.
 func (f *jsonlFile) readError(err error) error {
 	where := fmt.Sprintf("%s:%d", f.path, f.line+1)
 	if f.unzip != nil {
@@ -188,6 +180,3 @@ func (f *jsonlFile) readError(err error) error {
 	}
 	return jsonlError(where, fmt.Errorf("%w: %w", art.ErrStorage, err))
 }
-
-// close closes the file. Nothing was written to it, so that there is no error to tell.
-func (f *jsonlFile) close() { _ = f.file.Close() }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/problems"
@@ -92,7 +93,6 @@ func Stream[T any](files []string, opts *StreamOptions) iter.Seq2[StreamRecord[T
 	}
 }
 
-// recordOf decodes a line.
 func recordOf[T any](line dealtLine) (StreamRecord[T], error) {
 	r := StreamRecord[T]{File: line.file, Line: line.line, Epoch: line.epoch, Next: line.after}
 	err := line.decode(&r.Value)
@@ -156,7 +156,6 @@ func batchOf[S any](lines []dealtLine, err error) (StreamBatch[S], error) {
 	return b, nil
 }
 
-// batcher cuts a stream into batches.
 type batcher struct {
 	stream *lineStream
 	size   int
@@ -180,7 +179,15 @@ func (b *batcher) next() ([]dealtLine, error) {
 		}
 		lines = append(lines, line)
 	}
-	b.count(&lines[len(lines)-1].after)
+	// Count the batch that ends at a position.
+	end := &lines[len(lines)-1].after
+	s := b.stream
+	if end.Epoch != s.batchEpoch {
+		s.batchEpoch, s.epochStep = end.Epoch, 0
+	}
+	s.step++
+	s.epochStep++
+	end.Step, end.EpochStep = s.step, s.epochStep
 	return lines, nil
 }
 
@@ -194,18 +201,6 @@ func (b *batcher) line() (dealtLine, error) {
 	return line, nil
 }
 
-// count counts the batch that ends at a position.
-func (b *batcher) count(end *StreamPosition) {
-	s := b.stream
-	if end.Epoch != s.batchEpoch {
-		s.batchEpoch, s.epochStep = end.Epoch, 0
-	}
-	s.step++
-	s.epochStep++
-	end.Step, end.EpochStep = s.step, s.epochStep
-}
-
-// withDefaults returns a copy with defaults filled in.
 func (o *StreamOptions) withDefaults() StreamOptions {
 	var d StreamOptions
 	if o != nil {
@@ -219,18 +214,6 @@ func (o *StreamOptions) withDefaults() StreamOptions {
 		d.MaxLine = 16 << 20
 	}
 	return d
-}
-
-// validate lists every problem.
-func (o *StreamOptions) validate(files []string) error {
-	var p problems.List
-	p.Check(len(files) > 0, "no files")
-	p.Check(o.MaxLine > 0, "MaxLine is %d, want > 0", o.MaxLine)
-	p.Check(o.Skip >= 0, "Skip is %d, want >= 0", o.Skip)
-	if o.From != nil {
-		o.From.validate(&p, o.id(len(files)), len(files))
-	}
-	return p.Err("stream", "correct the files and the StreamOptions")
 }
 
 // validate adds what is wrong with a position of the stream of that id.
@@ -248,7 +231,6 @@ func (o *StreamOptions) id(files int) string {
 // maxBuffered is how many bytes the shuffle buffer takes in before it is dealt out, whatever the number of lines.
 const maxBuffered = 256 << 20
 
-// dealtLine is a line in the order of the stream.
 type dealtLine struct {
 	jsonlLine
 	epoch int
@@ -275,7 +257,15 @@ type lineStream struct {
 // newStream checks the options. Nothing is opened yet.
 func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
 	o := opts.withDefaults()
-	if err := o.validate(files); err != nil {
+	// List every problem.
+	var p problems.List
+	p.Check(len(files) > 0, "no files")
+	p.Check(o.MaxLine > 0, "MaxLine is %d, want > 0", o.MaxLine)
+	p.Check(o.Skip >= 0, "Skip is %d, want >= 0", o.Skip)
+	if o.From != nil {
+		o.From.validate(&p, o.id(len(files)), len(files))
+	}
+	if err := p.Err("stream", "correct the files and the StreamOptions"); err != nil {
 		return nil, err
 	}
 	s := &lineStream{files: files, opts: o, limit: maxBuffered, fresh: o.From == nil}
@@ -288,7 +278,6 @@ func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
 	return s, nil
 }
 
-// fileOrder returns the order of the files in an epoch.
 func (s *lineStream) fileOrder(epoch int) []int {
 	order := make([]int, len(s.files))
 	for i := range order {
@@ -301,7 +290,6 @@ func (s *lineStream) fileOrder(epoch int) []int {
 	return order
 }
 
-// skip skips n lines.
 func (s *lineStream) skip(n int) error {
 	for range n {
 		if _, err := s.next(); err != nil {
@@ -337,32 +325,7 @@ func (s *lineStream) advance() error {
 		s.at = s.refill
 	}
 	s.started = true
-	if err := s.fill(); err != nil {
-		return err
-	}
-	if s.at.Dealt > len(s.buffer) {
-		return jsonlError(s.files[0], errShorter)
-	}
-	if len(s.buffer) > 0 {
-		s.fresh = false
-		return nil
-	}
-	if s.fresh { // no file has a line: there would be epochs of nothing for ever
-		return io.EOF
-	}
-	s.beginEpoch(s.at.Epoch + 1)
-	return nil
-}
-
-// beginEpoch goes to the beginning of an epoch.
-func (s *lineStream) beginEpoch(epoch int) {
-	s.close()
-	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
-	s.at.Epoch, s.fresh, s.order = epoch, true, s.fileOrder(epoch)
-}
-
-// fill reads the lines of the buffer that begins at s.at, and shuffles them.
-func (s *lineStream) fill() error {
+	// Read the lines of the buffer that begins at s.at, and shuffles them.
 	s.buffer = s.buffer[:0]
 	want, size := s.bufferSize(), int64(0)
 	end := s.at
@@ -383,6 +346,21 @@ func (s *lineStream) fill() error {
 		r := newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), uint64(s.at.Buffer), 1))
 		r.Shuffle(len(s.buffer), func(i, j int) { s.buffer[i], s.buffer[j] = s.buffer[j], s.buffer[i] })
 	}
+	if s.at.Dealt > len(s.buffer) {
+		return jsonlError(s.files[0], errShorter)
+	}
+	if len(s.buffer) > 0 {
+		s.fresh = false
+		return nil
+	}
+	if s.fresh { // no file has a line: there would be epochs of nothing for ever
+		return io.EOF
+	}
+	// Go to the beginning of an epoch.
+	epoch := s.at.Epoch + 1
+	s.close()
+	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
+	s.at.Epoch, s.fresh, s.order = epoch, true, s.fileOrder(epoch)
 	return nil
 }
 
@@ -416,10 +394,36 @@ func (s *lineStream) read(at *StreamPosition) (jsonlLine, error) {
 	return jsonlLine{}, io.EOF
 }
 
-// close closes the file that is being read.
 func (s *lineStream) close() {
 	if s.file != nil {
-		s.file.close()
+		// Close the file. Nothing was written to it, so that there is no error to tell.
+		f := s.file
+		_ = f.file.Close()
 		s.file = nil
 	}
+}
+
+// Random numbers are those that package art had when streams were part of it: stored positions go on where they were.
+// TestStream_OrderOfBatches holds the order of files against that of [art.Batches].
+
+// seedShuffle is the purpose of the seeds of this package, among those of package art.
+const seedShuffle uint64 = 7
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(mix(seed, 1), mix(seed, 2))) }
+
+// mix hashes a sequence of numbers. Sequences that differ in an element, in order or in length give unrelated results.
+func mix(path ...uint64) uint64 {
+	h := uint64(len(path))
+	for _, x := range path {
+		h = scramble(h ^ scramble(x))
+	}
+	return h
+}
+
+// scramble is the output function of SplitMix64 (Steele, Lea, Flood 2014) after one step of its counter.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

@@ -51,7 +51,6 @@ func (b *Set) addTarget(i int, t *chat.Template, h *art.History, turns art.Turns
 	}
 }
 
-// lastReply is the index of the last assistant message, 0 when there is none.
 func lastReply(messages []art.Message) int {
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role == art.RoleAssistant {

@@ -103,7 +103,6 @@ func comparedRewards(group *art.TrajectoryGroup, cfg *art.TrainConfig) []float64
 	return rewards
 }
 
-// sampledTokens counts the tokens of a trajectory that the model sampled.
 func sampledTokens(t *art.Trajectory) (n int) {
 	for _, s := range t.Samples() {
 		n += len(s.IDs)
@@ -111,7 +110,6 @@ func sampledTokens(t *art.Trajectory) (n int) {
 	return n
 }
 
-// present returns the rewards that are there.
 func present(rewards []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(rewards), math.IsNaN)
 }
@@ -162,7 +160,6 @@ func (b *Set) addTrajectory(g, i int, t *art.Trajectory, advantage float64) {
 	b.Trained++
 }
 
-// skipUntrained skips a trajectory without a token to train.
 func (b *Set) skipUntrained(g, i int, t *art.Trajectory) {
 	if slices.ContainsFunc(t.Samples(), b.masked) {
 		b.skip(g, i, credit.ReasonTruncated, "its replies ended at the limit of tokens")
@@ -203,39 +200,36 @@ func (b *Set) historySequences(h *art.History) ([]credit.Sequence, error) {
 		if n := len(out); n == 0 || !hasPrefix(s.PromptIDs, out[n-1].IDs) {
 			out = append(out, credit.Sequence{})
 		}
-		b.extend(&out[len(out)-1], s)
+		// Append the rest of the prompt of s, and its tokens.
+		to := &out[len(out)-1]
+		behavior := s.Logprobs
+		if s.Sampled != nil {
+			behavior = s.Sampled
+		}
+		add := func(id int32, trained bool, logprob, behavior float32, staleness int) {
+			to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, logprob)
+			to.Staleness = append(to.Staleness, staleness)
+			if b.cfg.Correction.Behavior {
+				to.Behavior = append(to.Behavior, behavior)
+			}
+		}
+		for _, id := range s.PromptIDs[len(to.IDs):] {
+			add(id, false, 0, 0, 0)
+		}
+		masked := b.masked(s)
+		if masked {
+			b.truncated += len(s.IDs)
+		}
+		for i, id := range s.IDs {
+			trained := (s.Forced == nil || !s.Forced[i]) && !masked
+			add(id, trained, s.Logprobs[i], behavior[i], b.step-s.Step)
+		}
 	}
 	return out, nil
 }
 
 func hasPrefix(ids, prefix []int32) bool {
 	return len(ids) >= len(prefix) && slices.Equal(ids[:len(prefix)], prefix)
-}
-
-// extend appends the rest of the prompt of s, and its tokens.
-func (b *Set) extend(to *credit.Sequence, s *art.Sample) {
-	behavior := s.Logprobs
-	if s.Sampled != nil {
-		behavior = s.Sampled
-	}
-	add := func(id int32, trained bool, logprob, behavior float32, staleness int) {
-		to.IDs, to.Trained, to.Logprobs = append(to.IDs, id), append(to.Trained, trained), append(to.Logprobs, logprob)
-		to.Staleness = append(to.Staleness, staleness)
-		if b.cfg.Correction.Behavior {
-			to.Behavior = append(to.Behavior, behavior)
-		}
-	}
-	for _, id := range s.PromptIDs[len(to.IDs):] {
-		add(id, false, 0, 0, 0)
-	}
-	masked := b.masked(s)
-	if masked {
-		b.truncated += len(s.IDs)
-	}
-	for i, id := range s.IDs {
-		trained := (s.Forced == nil || !s.Forced[i]) && !masked
-		add(id, trained, s.Logprobs[i], behavior[i], b.step-s.Step)
-	}
 }
 
 // checkSample reports an invalid sample, such as of an edited file or with tokens of another model.

@@ -38,7 +38,6 @@ type parser struct {
 	depth int
 }
 
-// space skips spaces.
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " ") }
 
 // next skips a word or a sign and tells whether it was there.
@@ -51,14 +50,12 @@ func (p *parser) next(word string) bool {
 	return ok
 }
 
-// expect fails unless the word is next.
 func (p *parser) expect(word string) {
 	if !p.next(word) {
 		p.fail()
 	}
 }
 
-// begins tells whether one of the characters is next.
 func (p *parser) begins(chars string) bool {
 	p.space()
 	return p.rest != "" && strings.IndexByte(chars, p.rest[0]) >= 0
@@ -118,17 +115,12 @@ func (p *parser) power() surd {
 		return p.fail()
 	}
 	defer func() { p.depth-- }()
-	s := p.factor()
-	if p.next("^") {
-		s = p.calculator.power(s, p.signed())
-	}
-	return s
-}
-
-func (p *parser) factor() surd {
 	s := p.atom()
 	for !p.failed && p.next("%") {
 		s = p.quotient(s, whole(100))
+	}
+	if p.next("^") {
+		s = p.calculator.power(s, p.signed())
 	}
 	return s
 }
@@ -147,7 +139,23 @@ func (p *parser) atom() surd {
 	case p.next("sqrt"):
 		return p.rootOf()
 	}
-	return p.number()
+	// Read a number. An integer before a proper fraction of integers is a mixed number: 1 1/2, and 1 frac(1)(2).
+	p.space()
+	n := numberLength(p.rest)
+	if n == 0 {
+		return p.fail()
+	}
+	text := p.rest[:n]
+	x, ok := parseDecimal(strings.ReplaceAll(text, ",", ""))
+	if !ok {
+		return p.fail()
+	}
+	p.rest = p.rest[n:]
+	if fraction, length := mixedFraction(p.rest); length > 0 && x.IsInt() {
+		p.rest = p.rest[length:]
+		x.Add(x, fraction)
+	}
+	return p.checked(rational(x))
 }
 
 // bracketed reads up to the closing bracket.
@@ -186,24 +194,4 @@ func (p *parser) rootOf() surd {
 	}
 	defer func() { p.depth-- }()
 	return p.root(p.atom(), n.Num().Int64())
-}
-
-// number reads a number. An integer before a proper fraction of integers is a mixed number: 1 1/2, and 1 frac(1)(2).
-func (p *parser) number() surd {
-	p.space()
-	n := numberLength(p.rest)
-	if n == 0 {
-		return p.fail()
-	}
-	text := p.rest[:n]
-	x, ok := parseDecimal(strings.ReplaceAll(text, ",", ""))
-	if !ok {
-		return p.fail()
-	}
-	p.rest = p.rest[n:]
-	if fraction, length := mixedFraction(p.rest); length > 0 && x.IsInt() {
-		p.rest = p.rest[length:]
-		x.Add(x, fraction)
-	}
-	return p.checked(rational(x))
 }

@@ -102,7 +102,6 @@ func parseJSON(text string) (value any, ok bool) {
 	return value, d.Decode(&value) == nil
 }
 
-// sameValue compares decoded values.
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

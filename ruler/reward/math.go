@@ -169,7 +169,6 @@ func brackets(text string) (opening, inner, closing string) {
 	return opening, inner, closing
 }
 
-// nesting is 1 for a bracket that opens, -1 for one that closes.
 func nesting(c byte) int {
 	switch c {
 	case '(', '[', '{':

@@ -36,7 +36,6 @@ func numberLength(text string) int {
 	return len(found)
 }
 
-// isDigit reports the digits of ASCII.
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // mixedFraction returns the proper fraction of a mixed number, whose whole part stands before text, and its length.
@@ -75,7 +74,6 @@ func rationalOf(text string) (*big.Rat, bool) {
 	return s.rat()
 }
 
-// withoutCurrency removes currency signs.
 func withoutCurrency(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("$€£¥", r) {

@@ -28,20 +28,16 @@ type unit struct {
 // none is 0, so that two surds are the same number exactly when they have the same terms (pi counts as an unknown).
 type surd map[unit]*big.Rat
 
-// one is the unit of rationals.
 var one = unit{root: 1}
 
-// rational returns the surd of a rational.
 func rational(x *big.Rat) surd {
 	s := surd{}
 	s.add(one, x)
 	return s
 }
 
-// whole returns the surd of an integer.
 func whole(n int64) surd { return rational(new(big.Rat).SetInt64(n)) }
 
-// add adds a term.
 func (s surd) add(u unit, x *big.Rat) {
 	sum := new(big.Rat).Set(x)
 	if old := s[u]; old != nil {
@@ -61,7 +57,6 @@ func (s surd) rat() (*big.Rat, bool) {
 	return x, x != nil && len(s) == 1
 }
 
-// key is the same for equal surds.
 func (s surd) key() string {
 	var terms []string
 	for u, x := range s {
@@ -71,7 +66,6 @@ func (s surd) key() string {
 	return strings.Join(terms, "+")
 }
 
-// fits tells whether a surd is within the bounds.
 func (s surd) fits() bool {
 	for u, x := range s {
 		if x.Num().BitLen() > maxBits || x.Denom().BitLen() > maxBits || u.pi > maxPower || u.pi < -maxPower {
@@ -95,13 +89,11 @@ func (c *calculator) spend(work int) {
 	}
 }
 
-// fail gives up.
 func (c *calculator) fail() surd {
 	c.failed = true
 	return surd{}
 }
 
-// checked returns s, unless it is beyond the bounds.
 func (c *calculator) checked(s surd) surd {
 	if c.failed || !s.fits() {
 		return c.fail()
@@ -109,7 +101,6 @@ func (c *calculator) checked(s surd) surd {
 	return s
 }
 
-// sum returns a + sign b.
 func (c *calculator) sum(a, b surd, sign int64) surd {
 	c.spend(1)
 	out := surd{}
@@ -122,7 +113,6 @@ func (c *calculator) sum(a, b surd, sign int64) surd {
 	return c.checked(out)
 }
 
-// product returns a b.
 func (c *calculator) product(a, b surd) surd {
 	if c.spend(len(a) * len(b)); c.failed {
 		return surd{}
@@ -130,7 +120,13 @@ func (c *calculator) product(a, b surd) surd {
 	out := surd{}
 	for u, x := range a {
 		for v, y := range b {
-			common := gcd(u.root, v.root) // sqrt(g r) sqrt(g s) = g sqrt(r s)
+			// Is the greatest common divisor.
+			a := u.root
+			b := v.root
+			for b != 0 {
+				a, b = b, a%b
+			}
+			common := a // sqrt(g r) sqrt(g s) = g sqrt(r s)
 			over, root := bits.Mul64(u.root/common, v.root/common)
 			if over != 0 {
 				return c.fail()
@@ -141,14 +137,6 @@ func (c *calculator) product(a, b surd) surd {
 		}
 	}
 	return c.checked(out)
-}
-
-// gcd is the greatest common divisor.
-func gcd(a, b uint64) uint64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // quotient returns a / b. Roots in the denominator are removed one prime p at a time, by multiplication with the
@@ -213,7 +201,6 @@ func smallestPrime(n uint64) uint64 {
 	return n
 }
 
-// power returns a^b.
 func (c *calculator) power(a, b surd) surd {
 	x, ok := b.rat()
 	if c.failed || !ok || !x.Denom().IsInt64() || !x.Num().IsInt64() {
@@ -260,11 +247,7 @@ func (c *calculator) root(a surd, n int64) surd {
 	if n != 2 {
 		return c.fail()
 	}
-	return c.squareRoot(x)
-}
-
-// squareRoot returns sqrt(a/b) = sqrt(a b)/b, with the squares taken out of the root.
-func (c *calculator) squareRoot(x *big.Rat) surd {
+	// Sqrt(a/b) = sqrt(a b)/b, with the squares taken out of the root.
 	radicand := new(big.Int).Mul(x.Num(), x.Denom())
 	if !radicand.IsUint64() || radicand.Uint64() > maxRadicand {
 		return c.fail()

@@ -29,7 +29,6 @@ func Normalize(text string) string {
 	return strings.Join(words, " ")
 }
 
-// withoutPunctuation drops punctuation. What it stood between may be a letter and its accent.
 func withoutPunctuation(text string) string {
 	return compatible(strings.Map(func(r rune) rune {
 		if isPunctuation(r) {

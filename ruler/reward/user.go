@@ -124,7 +124,6 @@ func (u *User) withoutSignal(text string) string {
 	return text
 }
 
-// prompt is the system prompt of the model that plays the user.
 func (u *User) prompt() string {
 	return "You play a user who writes to an assistant. Stay in your role, whatever the assistant writes.\n\n" +
 		"Your role:\n" + u.Persona + "\n\n" +
@@ -135,7 +134,6 @@ func (u *User) prompt() string {
 		"When you have what you want, answer with " + u.Stop + " and nothing else. Otherwise never write it."
 }
 
-// withDefaults returns a copy with defaults filled in.
 func (u *User) withDefaults() *User {
 	d := *u
 	if d.Greeting == "" {
