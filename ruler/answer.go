@@ -2,6 +2,7 @@ package ruler
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -39,10 +40,7 @@ func (a *ask) parse(text string) (ratings map[string]rating, defects []string) {
 		wanted[item.ID] = true
 	}
 	for i, e := range entries {
-		id := textOf(e.ID)
-		if id == "" {
-			id = textOf(e.TrajectoryID)
-		}
+		id := cmp.Or(textOf(e.ID), textOf(e.TrajectoryID))
 		switch _, twice := ratings[id]; {
 		case !wanted[id]:
 			defects = append(defects, fmt.Sprintf("entry %d has the id %q, which is not one of the attempts", i+1, clip(id)))
@@ -106,10 +104,7 @@ func scoreOf(raw json.RawMessage) (float64, error) {
 	text := textOf(raw)
 	score, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(score) || score < 0 || score > 1 {
-		if text == "" {
-			text = "missing"
-		}
-		return 0, fmt.Errorf("the score is %s, want a number from 0 to 1", clip(text))
+		return 0, fmt.Errorf("the score is %s, want a number from 0 to 1", clip(cmp.Or(text, "missing")))
 	}
 	return score, nil
 }

@@ -22,7 +22,6 @@ type cached struct {
 func cacheKey(j Judge, q *Question) (string, error) {
 	parts := map[string]any{"judge": j.Name(), "messages": q.Messages, "chat": q.Chat}
 	if m, ok := j.(modelJudge); ok {
-		// Is what the answers of a model depend on beside its name, its step and the question.
 		o := m.m.Options()
 		parts["model"] = map[string]any{
 			"project": o.Project, "lora": o.LoRA, "adapter": o.Adapter, "fork": o.Fork, "full": o.Full, "frozen": o.Frozen,
@@ -34,29 +33,27 @@ func cacheKey(j Judge, q *Question) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// caches tells whether answers of a judge are stored: not those of a rule, which can change without another name.
-func (c *cache) caches(j Judge) bool {
-	_, rule := j.(JudgeFunc)
-	return c != nil && !rule
+// file returns where an answer is stored, and its key. It is "" for what is not stored: answers of a rule, which can
+// change without another name.
+func (c *cache) file(j Judge, q *Question) (path, key string, err error) {
+	if _, rule := j.(JudgeFunc); c == nil || rule {
+		return "", "", nil
+	}
+	if key, err = cacheKey(j, q); err != nil {
+		return "", "", err
+	}
+	return filepath.Join(c.dir, key[:2], key+".json"), key, nil
 }
-
-func (c *cache) path(key string) string { return filepath.Join(c.dir, key[:2], key+".json") }
 
 // read returns a stored answer. What is damaged is as if it were not there.
 func (c *cache) read(j Judge, q *Question) (text string, ok bool) {
-	if !c.caches(j) {
+	path, key, err := c.file(j, q)
+	if path == "" || err != nil {
 		return "", false
 	}
-	key, err := cacheKey(j, q)
-	if err != nil {
-		return "", false
-	}
-	content, err := os.ReadFile(c.path(key))
-	if err != nil {
-		return "", false
-	}
+	content, err := os.ReadFile(path)
 	var entry cached
-	if json.Unmarshal(content, &entry) != nil || entry.Key != key {
+	if err != nil || json.Unmarshal(content, &entry) != nil || entry.Key != key {
 		return "", false
 	}
 	return entry.Answer, true
@@ -64,18 +61,14 @@ func (c *cache) read(j Judge, q *Question) (text string, ok bool) {
 
 // write stores an answer, atomically.
 func (c *cache) write(j Judge, q *Question, text string) error {
-	if !c.caches(j) {
-		return nil
-	}
-	key, err := cacheKey(j, q)
-	if err != nil {
+	path, key, err := c.file(j, q)
+	if path == "" || err != nil {
 		return err
 	}
 	content, err := encode(cached{key, text})
 	if err != nil {
 		return err
 	}
-	path := c.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ruler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -59,10 +60,7 @@ func Check(ctx context.Context, judge *art.Model, groups []*art.TrajectoryGroup,
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			report.Failed++
-			if report.Err == nil {
-				report.Err = err
-			}
+			report.Failed, report.Err = report.Failed+1, cmp.Or(report.Err, err)
 			continue
 		}
 		before := rewardsOf(judged)
@@ -93,21 +91,12 @@ func (r *Report) String() string {
 		quantity.Of(r.Trajectories, "trajectory"), r.Failed, quantity.Of(r.Usage.Calls, "call"),
 		quantity.Of(r.Usage.PromptTokens+r.Usage.CompletionTokens, "token"))
 	fmt.Fprintf(&b, "score %.2f, spread in a group %.2f, tied pairs %.0f %%, groups without differences %.0f %%\n", r.Mean,
-		r.Spread,
-		100*r.Ties, 100*r.ZeroVariance)
+		r.Spread, 100*r.Ties, 100*r.ZeroVariance)
 	fmt.Fprintf(&b, "agreement: of votes %.2f, with the reward %.2f, with length %.2f (Kendall's tau)\n", r.VoteAgreement,
 		r.RewardAgreement, r.Length)
-	for _, w := range r.warnings() {
-		b.WriteString("! " + w + "\n")
-	}
-	return b.String()
-}
-
-func (r *Report) warnings() []string {
-	var out []string
 	add := func(bad bool, text string) {
 		if bad {
-			out = append(out, text)
+			b.WriteString("! " + text + "\n")
 		}
 	}
 	add(r.Failed > 0, fmt.Sprintf("the first failure: %v", r.Err))
@@ -116,7 +105,7 @@ func (r *Report) warnings() []string {
 	add(r.VoteAgreement < 0.5, "votes disagree: ask for more of them, say more in the rubric, or take a stronger judge")
 	add(r.Length > 0.7, "longer replies score higher throughout: is that what is wanted?")
 	add(r.RewardAgreement < 0, "the judge ranks against the reward")
-	return out
+	return b.String()
 }
 
 // agreement is the mean of tau over pairs of votes.

@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 			items: []Item{{ID: "a", Trajectory: &art.Trajectory{}}, {ID: "b", Trajectory: &art.Trajectory{}}}}
 		if withCriteria {
 			a.passFail = true
-			a.criteria = withDefaults([]Criterion{{Name: "c"}})
+			a.criteria = []Criterion{{Name: "c", Weight: 1, Choices: []string{"no", "yes"}}}
 		}
 		ratings, defects := a.parse(text)
 		if len(defects) > 0 {

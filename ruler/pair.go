@@ -2,7 +2,6 @@ package ruler
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/goart-dev/art"
@@ -31,8 +30,7 @@ func (r *Ruler) Pair(ctx context.Context, a, b *art.Trajectory) (*Pair, error) {
 		return nil, r.err
 	}
 	if a == nil || b == nil {
-		return nil, &art.Error{Op: "judge", Err: fmt.Errorf("%w: a trajectory of the pair is nil", art.ErrInvalid),
-			Hint: "pair what was run for the same scenario"}
+		return nil, invalid("a trajectory of the pair is nil", "pair what was run for the same scenario")
 	}
 	g := &art.TrajectoryGroup{Trajectories: []*art.Trajectory{a, b}}
 	list, err := r.subjectsOf(g)
@@ -46,7 +44,6 @@ func (r *Ruler) Pair(ctx context.Context, a, b *art.Trajectory) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Ask each judge for each vote, with A first and with B first.
 	content, err := contentOf(list[0].Trajectory)
 	if err != nil {
 		return nil, err

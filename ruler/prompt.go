@@ -2,7 +2,10 @@ package ruler
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,18 +27,21 @@ func (r *Ruler) newTask(g *art.TrajectoryGroup, list []subject) (*task, error) {
 	t := &task{rubric: r.opts.Rubric, criteria: r.opts.Criteria, passFail: r.opts.PassFail}
 	if r.opts.RubricOf != nil {
 		rubric, criteria := r.opts.RubricOf(g)
-		if rubric != "" {
-			t.rubric = rubric
-		}
+		t.rubric = cmp.Or(rubric, t.rubric)
 		if len(criteria) > 0 {
 			t.criteria = criteria
 		}
 	}
 	if problems := criteriaProblems(t.criteria); len(problems) > 0 {
-		return nil, &art.Error{Op: "judge", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(problems, "; ")),
-			Hint: "correct what Options.RubricOf returns"}
+		return nil, invalid(strings.Join(problems, "; "), "correct what Options.RubricOf returns")
 	}
-	t.criteria = withDefaults(t.criteria)
+	t.criteria = slices.Clone(t.criteria)
+	for i := range t.criteria {
+		c := &t.criteria[i]
+		if c.Weight = cmp.Or(c.Weight, 1); len(c.Choices) == 0 {
+			c.Choices = []string{"no", "yes"}
+		}
+	}
 	shared, err := commonPrefix(list)
 	if err != nil {
 		return nil, err
@@ -201,4 +207,105 @@ func cut(text string, limit int) string {
 		return text
 	}
 	return string(runes[:head]) + mark + string(runes[len(runes)-(limit-head):])
+}
+
+// shortest is the length, in characters, below which no text is cut.
+const shortest = 64
+
+// fit writes the prompt such that it has at most the tokens of the judge's context: tool results are cut to the largest
+// length that fits, and if that is not enough all other messages are. An [art.ErrContextLength] is the error where
+// nothing fits.
+func (r *Ruler) fit(a *ask) ([]art.Message, error) {
+	fits := func(l limits) bool { return r.tokens(a, l) <= r.opts.Context }
+	if fits(limits{}) {
+		return a.messages(limits{})
+	}
+	tools, others := shortest, shortest // the most characters of a tool result, and of another message
+	for _, item := range a.items {
+		for _, h := range item.Trajectory.Histories() {
+			for i := range h.Messages {
+				n := utf8.RuneCountInString(h.Messages[i].Content)
+				if h.Messages[i].Role == art.RoleTool {
+					tools = max(tools, n)
+				} else {
+					others = max(others, n)
+				}
+			}
+		}
+	}
+	if l := (limits{tools: shortest}); fits(l) {
+		return a.messages(limits{tools: largest(shortest, tools, func(n int) bool { return fits(limits{tools: n}) })})
+	}
+	if !fits(limits{shortest, shortest}) {
+		err := fmt.Errorf("%w: %d trajectories with texts of %d characters take %d tokens, the judge has %d",
+			art.ErrContextLength, len(a.items), shortest, r.tokens(a, limits{shortest, shortest}), r.opts.Context)
+		return nil, &art.Error{Op: "judge", Err: err,
+			Hint: "raise Options.Context if the judge has more, or take a judge that has"}
+	}
+	return a.messages(limits{shortest, largest(shortest, others, func(n int) bool { return fits(limits{shortest, n}) })})
+}
+
+// largest returns the largest n of [lo, hi] that is ok, where lo is, and what is larger than one that is not is not.
+func largest(lo, hi int, ok func(int) bool) int {
+	for lo < hi {
+		middle := lo + (hi-lo+1)/2
+		if ok(middle) {
+			lo = middle
+		} else {
+			hi = middle - 1
+		}
+	}
+	return lo
+}
+
+// tokens counts those of a prompt.
+func (r *Ruler) tokens(a *ask, l limits) int {
+	messages, err := a.messages(l)
+	if err != nil {
+		return 0 // and the error comes again where the prompt is used
+	}
+	n := 0
+	for i := range messages {
+		n += r.opts.CountTokens(messages[i].Content)
+	}
+	return n
+}
+
+// maxExplanation is the most characters of an explanation in an answer that a schema restricts.
+const maxExplanation = 300
+
+// schema allows one entry for each attempt, in their order, and nothing else. Explanations come before ratings.
+func (a *ask) schema() json.RawMessage {
+	properties := fmt.Sprintf(`"explanation":{"type":"string","maxLength":%d}`, maxExplanation)
+	required := `"id","explanation"`
+	if len(a.criteria) > 0 {
+		criteria := make([]string, len(a.criteria))
+		names := make([]string, len(a.criteria))
+		for i := range a.criteria {
+			choices, _ := json.Marshal(a.criteria[i].Choices) // texts
+			criteria[i] = fmt.Sprintf(`%q:{"enum":%s}`, a.criteria[i].Name, choices)
+			names[i] = fmt.Sprintf("%q", a.criteria[i].Name)
+		}
+		properties += fmt.Sprintf(
+			`,"criteria":{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+			strings.Join(criteria, ","), strings.Join(names, ","))
+		required += `,"criteria"`
+	} else {
+		properties += `,"score":{"type":"number","minimum":0,"maximum":1}`
+		required += `,"score"`
+	}
+	if a.passFail {
+		properties += `,"pass":{"type":"boolean"}`
+		required += `,"pass"`
+	}
+	entries := make([]string, len(a.items))
+	for i, item := range a.items {
+		entries[i] = fmt.Sprintf(
+			`{"type":"object","properties":{"id":{"const":%q},%s},"required":[%s],"additionalProperties":false}`, item.ID,
+			properties, required)
+	}
+	n := len(entries)
+	return json.RawMessage(fmt.Sprintf(
+		`{"type":"object","properties":{"scores":{"type":"array","prefixItems":[%s],"items":false,"minItems":%d,`+
+			`"maxItems":%d}},"required":["scores"],"additionalProperties":false}`, strings.Join(entries, ","), n, n))
 }

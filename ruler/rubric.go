@@ -22,24 +22,14 @@ type Criterion struct {
 	Choices []string
 }
 
-func withDefaults(list []Criterion) []Criterion {
-	out := make([]Criterion, len(list))
-	for i, c := range list {
-		if c.Weight == 0 {
-			c.Weight = 1
-		}
-		if len(c.Choices) == 0 {
-			c.Choices = []string{"no", "yes"}
-		}
-		out[i] = c
-	}
-	return out
-}
-
 func criteriaProblems(list []Criterion) []string {
 	var problems []string
 	seen := map[string]bool{}
 	for i, c := range list {
+		choices := map[string]bool{}
+		for _, choice := range c.Choices {
+			choices[fold(choice)] = true
+		}
 		switch {
 		case c.Name == "" || strings.ContainsAny(c.Name, "/\"\n"):
 			problems = append(problems, fmt.Sprintf(`criterion %d is called %q, want a key without / and "`, i, c.Name))
@@ -47,25 +37,13 @@ func criteriaProblems(list []Criterion) []string {
 			problems = append(problems, fmt.Sprintf("criterion %q is there twice", c.Name))
 		case !(c.Weight >= 0) || c.Weight > 1e6:
 			problems = append(problems, fmt.Sprintf("criterion %q has the weight %v, want 0 to 1e6", c.Name, c.Weight))
-		case len(c.Choices) == 1 || hasTwice(c.Choices):
+		case len(c.Choices) == 1 || len(choices) < len(c.Choices):
 			problems = append(problems,
 				fmt.Sprintf("criterion %q has the choices %q, want two or more that differ", c.Name, c.Choices))
 		}
 		seen[c.Name] = true
 	}
 	return problems
-}
-
-// hasTwice tells whether two choices are equal but for case.
-func hasTwice(choices []string) bool {
-	seen := map[string]bool{}
-	for _, c := range choices {
-		if seen[fold(c)] {
-			return true
-		}
-		seen[fold(c)] = true
-	}
-	return false
 }
 
 func fold(choice string) string { return strings.ToLower(strings.TrimSpace(choice)) }

@@ -183,8 +183,11 @@ func (r *Ruler) validate() error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &art.Error{Op: "judge", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(problems, "; ")),
-		Hint: "correct ruler.Options"}
+	return invalid(strings.Join(problems, "; "), "correct ruler.Options")
+}
+
+func invalid(problem, hint string) error {
+	return &art.Error{Op: "judge", Err: fmt.Errorf("%w: %s", art.ErrInvalid, problem), Hint: hint}
 }
 
 // Score judges a group once. See [Ruler.Score].
@@ -209,8 +212,7 @@ func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.Traject
 		return nil, r.err
 	}
 	if g == nil {
-		return nil, &art.Error{Op: "judge", Err: fmt.Errorf("%w: the group is nil", art.ErrInvalid),
-			Hint: "give a group of a gather"}
+		return nil, invalid("the group is nil", "give a group of a gather")
 	}
 	out := g.Clone()
 	out.Trajectories = slices.DeleteFunc(out.Trajectories, func(t *art.Trajectory) bool { return t == nil })
@@ -239,12 +241,9 @@ func (r *Ruler) Score(ctx context.Context, g *art.TrajectoryGroup) (*art.Traject
 
 // rewardsDiffer tells whether there is a difference to learn from already.
 func rewardsDiffer(g *art.TrajectoryGroup) bool {
-	for _, t := range g.Trajectories {
-		if math.Abs(t.Reward-g.Trajectories[0].Reward) > 1e-12*max(1, math.Abs(t.Reward)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.Trajectories, func(t *art.Trajectory) bool {
+		return math.Abs(t.Reward-g.Trajectories[0].Reward) > 1e-12*max(1, math.Abs(t.Reward))
+	})
 }
 
 func setMetric(m *map[string]float64, key string, value float64) {
@@ -253,14 +252,3 @@ func setMetric(m *map[string]float64, key string, value float64) {
 	}
 	(*m)[key] = value
 }
-
-// Usage is what judging has cost.
-type Usage struct {
-	Calls            int // of judges; answers of the cache are none
-	Cached           int // answers that the cache had
-	PromptTokens     int
-	CompletionTokens int
-}
-
-// Usage returns what this ruler has cost so far.
-func (r *Ruler) Usage() Usage { return r.spent.usage() }

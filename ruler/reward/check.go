@@ -45,7 +45,14 @@ func Check(groups []*art.TrajectoryGroup, reward func(t *art.Trajectory) (float6
 			numbers++
 		}
 		spread += credit.BatchStd(values)
-		equal, pairs := tiedPairs(values)
+		equal, pairs := 0, 0
+		for i := range values {
+			for j := range i {
+				if pairs++; values[i] == values[j] {
+					equal++
+				}
+			}
+		}
 		if pairs > 0 {
 			ties += float64(equal) / float64(pairs)
 			ranked++
@@ -94,26 +101,11 @@ func (r *Report) rewards(g *art.TrajectoryGroup, reward func(t *art.Trajectory) 
 	return values
 }
 
-// tiedPairs counts pairs, and those of equal values.
-func tiedPairs(values []float64) (equal, pairs int) {
-	for i := range values {
-		for j := range i {
-			pairs++
-			if values[i] == values[j] {
-				equal++
-			}
-		}
-	}
-	return equal, pairs
-}
-
 // String writes the report for people, with what is worrying about it.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "groups: %d, trajectories: %d, rewards from %.4g to %.4g, mean %.4g, spread in a group %.4g\n",
-		r.Groups,
-		r.Trajectories,
-		r.Low, r.High, r.Mean, r.Spread)
+		r.Groups, r.Trajectories, r.Low, r.High, r.Mean, r.Spread)
 	fmt.Fprintf(&b, "tied pairs %.0f %%, groups without differences %.0f %%\n", 100*r.Ties, 100*r.ZeroVariance)
 	for _, w := range []struct {
 		bad  bool

@@ -139,18 +139,13 @@ func (p *parser) atom() surd {
 	case p.next("sqrt"):
 		return p.rootOf()
 	}
-	// Read a number. An integer before a proper fraction of integers is a mixed number: 1 1/2, and 1 frac(1)(2).
 	p.space()
 	n := numberLength(p.rest)
-	if n == 0 {
+	x, ok := parseDecimal(strings.ReplaceAll(p.rest[:n], ",", ""))
+	if n == 0 || !ok {
 		return p.fail()
 	}
-	text := p.rest[:n]
-	x, ok := parseDecimal(strings.ReplaceAll(text, ",", ""))
-	if !ok {
-		return p.fail()
-	}
-	p.rest = p.rest[n:]
+	p.rest = p.rest[n:] // an integer before a proper fraction is a mixed number: 1 1/2, and 1 frac(1)(2)
 	if fraction, length := mixedFraction(p.rest); length > 0 && x.IsInt() {
 		p.rest = p.rest[length:]
 		x.Add(x, fraction)

@@ -3,7 +3,9 @@ package reward
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -58,10 +60,7 @@ func unfence(text string) string {
 func SameJSON(answer, want string) float64 {
 	a, okA := parseJSON(answer)
 	b, okB := parseJSON(want)
-	if okA && okB && sameValue(a, b) {
-		return 1
-	}
-	return 0
+	return score(okA && okB && sameValue(a, b))
 }
 
 // JSONFields compares two JSON objects key by key:
@@ -106,54 +105,28 @@ func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for key, value := range a {
-			if other, ok := b[key]; !ok || !sameValue(value, other) {
-				return false
-			}
-		}
-		return true
+		return ok && maps.EqualFunc(a, b, sameValue)
 	case []any:
 		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !sameValue(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(a, b, sameValue)
 	case json.Number:
 		b, ok := b.(json.Number)
-		return ok && sameNumber(a.String(), b.String())
+		if !ok || a == b { // numbers that are too large to be read are compared as text
+			return ok
+		}
+		x, okX := parseDecimal(a.String())
+		y, okY := parseDecimal(b.String())
+		return okX && okY && x.Cmp(y) == 0
 	}
 	return a == b
-}
-
-// sameNumber compares two JSON numbers by their value, and as text those that are too large to be read.
-func sameNumber(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, okX := parseDecimal(a)
-	y, okY := parseDecimal(b)
-	return okX && okY && x.Cmp(y) == 0
 }
 
 // parseDecimal reads a number without separators: "-1.5e3".
 func parseDecimal(text string) (*big.Rat, bool) {
 	mantissa, exponent, scientific := strings.Cut(strings.ToLower(text), "e")
-	if len(mantissa) > maxDigits || scientific && !smallExponent(exponent) {
+	n, err := strconv.Atoi(exponent)
+	if len(mantissa) > maxDigits || scientific && (err != nil || n < -maxDigits || n > maxDigits) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(text)
-}
-
-// smallExponent tells whether the exponent of a number is at most maxDigits.
-func smallExponent(text string) bool {
-	n, err := strconv.Atoi(text)
-	return err == nil && n >= -maxDigits && n <= maxDigits
 }

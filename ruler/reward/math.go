@@ -29,6 +29,13 @@ func Math(answer string, want ...string) float64 {
 	return 0
 }
 
+func score(ok bool) float64 {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
 // simplify brings an expression into the form that [evaluate] reads, and removes what stands around it.
 func simplify(text string) string {
 	text = strings.TrimSpace(strings.Trim(strings.TrimSpace(text), "$"))
@@ -109,20 +116,15 @@ func canonical(text string, depth int) string {
 			return "list " + canonicalList(elements, depth, false)
 		}
 	}
-	return "text " + bareText(text)
-}
-
-// bareText returns text in lower case, without spaces, commands of fonts and brackets around it.
-func bareText(text string) string {
 	text = singlePower.ReplaceAllString(words.Replace(strings.ToLower(text)), "^$1")
-	for range 5 {
+	for range 5 { // brackets around it
 		opening, inner, closing := brackets(text)
 		if opening != "(" || closing != ")" {
 			break
 		}
 		text = inner
 	}
-	return text
+	return "text " + text
 }
 
 // words removes what makes no difference between texts.

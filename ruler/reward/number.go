@@ -130,14 +130,9 @@ func standing(before, found string) string {
 // 20.
 func Number(text, want string, tolerance float64) float64 {
 	got, reference := lastNumberText(plainMath(text)), lastNumberText(plainMath(want))
-	if closeTo(got, reference, tolerance) {
-		return 1
-	}
 	bareGot, bareReference := strings.TrimSuffix(got, "%"), strings.TrimSuffix(reference, "%")
-	if (bareGot == got) != (bareReference == reference) && closeTo(bareGot, bareReference, tolerance) {
-		return 1
-	}
-	return 0
+	return score(closeTo(got, reference, tolerance) ||
+		(bareGot == got) != (bareReference == reference) && closeTo(bareGot, bareReference, tolerance))
 }
 
 // closeTo compares two numbers that are written as numberInText says.
@@ -154,4 +149,33 @@ func closeTo(got, want string, tolerance float64) bool {
 	limit.Mul(limit, new(big.Rat).Abs(y))
 	gap := x.Sub(x, y)
 	return gap.Abs(gap).Cmp(limit) <= 0
+}
+
+// plainSigns are the forms of LaTeX and Unicode that have a plain one.
+var plainSigns = strings.NewReplacer(
+	// Size, style and space.
+	`\left`, "", `\right`, "", `\displaystyle`, "", `\limits`, "", `\bigl`, "", `\bigr`, "", `\big`, "", `\Big`, "",
+	`\(`, "", `\)`, "", `\[`, "", `\]`, "", `{,}`, ",", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ",
+	`\quad`, " ", `~`, " ", "\u00a0", " ", "\t", " ", "\n", " ", "\r", " ",
+	"\u202f", ",", "\u2009", ",", // thin spaces separate thousands
+	// Fractions, roots, pi.
+	`\dfrac`, "frac", `\tfrac`, "frac", `\cfrac`, "frac", `\frac`, "frac",
+	`\sqrt`, "sqrt", "√", "sqrt", `\pi`, "pi", "π", "pi",
+	"½", " 1/2", "⅓", " 1/3", "⅔", " 2/3", "¼", " 1/4", "¾", " 3/4",
+	// Operators.
+	`\times`, "*", `\cdot`, "*", `\ast`, "*", "×", "*", "·", "*", "⋅", "*", "∙", "*", "**", "^",
+	`\div`, "/", "÷", "/", "⁄", "/", "∕", "/", "−", "-", "–", "-", "﹣", "-", "－", "-", "＋", "+", "²", "^2", "³", "^3",
+	// Units and brackets.
+	`^{\circ}`, "", `^\circ`, "", "°", "", `\degree`, "", `\%`, "%", "％", "%", `\$`, "$",
+	`\{`, `\{`, `\}`, `\}`, "{", "(", "}", ")",
+)
+
+// groupedDigits are thousands separated by \,.
+var groupedDigits = regexp.MustCompile(`[0-9]{1,3}(?:\\,[0-9]{3})+`)
+
+// plainMath rewrites an expression in LaTeX or Unicode: \frac{1}{2} is frac(1)(2), √2 is sqrt2, × is *. Text around
+// it stays.
+func plainMath(text string) string {
+	text = groupedDigits.ReplaceAllStringFunc(text, func(s string) string { return strings.ReplaceAll(s, `\,`, ",") })
+	return plainSigns.Replace(text)
 }

@@ -120,13 +120,7 @@ func (c *calculator) product(a, b surd) surd {
 	out := surd{}
 	for u, x := range a {
 		for v, y := range b {
-			// Is the greatest common divisor.
-			a := u.root
-			b := v.root
-			for b != 0 {
-				a, b = b, a%b
-			}
-			common := a // sqrt(g r) sqrt(g s) = g sqrt(r s)
+			common := gcd(u.root, v.root) // sqrt(g r) sqrt(g s) = g sqrt(r s)
 			over, root := bits.Mul64(u.root/common, v.root/common)
 			if over != 0 {
 				return c.fail()
@@ -137,6 +131,13 @@ func (c *calculator) product(a, b surd) surd {
 		}
 	}
 	return c.checked(out)
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // quotient returns a / b. Roots in the denominator are removed one prime p at a time, by multiplication with the
@@ -150,8 +151,13 @@ func (c *calculator) quotient(a, b surd) surd {
 			return c.product(a, c.inverse(b))
 		}
 		c.spend(rootWork)
-		p := primeOfRoots(b)
-		if p == 0 {
+		p := uint64(0) // the smallest prime factor of the roots
+		for u := range b {
+			if q := smallestPrime(u.root); q != 0 && (p == 0 || q < p) {
+				p = q
+			}
+		}
+		if p == 0 { // there is none that is small enough to be found
 			return c.fail()
 		}
 		conjugate := surd{}
@@ -176,18 +182,6 @@ func (c *calculator) inverse(s surd) surd {
 	return c.checked(out)
 }
 
-// primeOfRoots returns a prime factor of one of the roots; 0 when there is none that is small enough to be found.
-func primeOfRoots(s surd) uint64 {
-	best := uint64(0)
-	for u := range s {
-		p := smallestPrime(u.root)
-		if p != 0 && (best == 0 || p < best) {
-			best = p
-		}
-	}
-	return best
-}
-
 // smallestPrime returns the smallest prime factor of n, 0 of 1 and of what is too large.
 func smallestPrime(n uint64) uint64 {
 	if n < 2 || n > maxRadicand {
@@ -207,10 +201,7 @@ func (c *calculator) power(a, b surd) surd {
 		return c.fail()
 	}
 	n, root := x.Num().Int64(), x.Denom().Int64()
-	if n < -maxPower || n > maxPower {
-		return c.fail()
-	}
-	if n == 0 && len(a) == 0 { // 0^0
+	if n < -maxPower || n > maxPower || n == 0 && len(a) == 0 { // 0^0
 		return c.fail()
 	}
 	a = c.root(a, root)
@@ -247,7 +238,7 @@ func (c *calculator) root(a surd, n int64) surd {
 	if n != 2 {
 		return c.fail()
 	}
-	// Sqrt(a/b) = sqrt(a b)/b, with the squares taken out of the root.
+	// sqrt(a/b) = sqrt(a b)/b, with the squares taken out of the root
 	radicand := new(big.Int).Mul(x.Num(), x.Denom())
 	if !radicand.IsUint64() || radicand.Uint64() > maxRadicand {
 		return c.fail()

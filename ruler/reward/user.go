@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -68,27 +69,20 @@ func (u *User) Talk(ctx context.Context, t *art.Trajectory, agent Agent) (Ending
 			return end, nil
 		}
 		t.Add(art.User(text))
-		answer, err := askAgent(ctx, t, agent)
-		if err != nil {
+		before := len(t.Messages)
+		if err := agent(ctx, t); err != nil {
 			return end, err
 		}
-		h.Add(art.User(d.withoutSignal(answer)))
+		if n := len(t.Messages); n <= before || t.Messages[n-1].Role != art.RoleAssistant {
+			return end, userError("the agent did not end with a message of its own")
+		}
+		answer := t.Messages[len(t.Messages)-1].Content
+		for strings.Contains(answer, d.Stop) { // also one that is left when one has been removed
+			answer = strings.ReplaceAll(answer, d.Stop, "")
+		}
+		h.Add(art.User(answer))
 		end.Turns++
 	}
-}
-
-// askAgent lets the agent reply, and returns what it said last.
-func askAgent(ctx context.Context, t *art.Trajectory, agent Agent) (string, error) {
-	before := len(t.Messages)
-	if err := agent(ctx, t); err != nil {
-		return "", err
-	}
-	if len(t.Messages) > before {
-		if last := &t.Messages[len(t.Messages)-1]; last.Role == art.RoleAssistant {
-			return last.Content, nil
-		}
-	}
-	return "", userError("the agent did not end with a message of its own")
 }
 
 // speak asks the model for the next message of the user, and adds it to the user's view of the conversation.
@@ -102,26 +96,12 @@ func (u *User) speak(ctx context.Context, h *art.History) (text string, satisfie
 	if err != nil {
 		return "", false, err
 	}
-	text, satisfied = u.signal(reply.Message.Content)
-	if text == "" && !satisfied {
+	text, satisfied = strings.CutSuffix(strings.TrimSpace(reply.Message.Content), u.Stop)
+	if text = strings.TrimSpace(text); text == "" && !satisfied {
 		return "", false, userError("the model that plays the user wrote nothing")
 	}
 	h.Add(art.Assistant(text))
 	return text, satisfied, nil
-}
-
-// signal finds the stop signal: alone in the text, or at its end.
-func (u *User) signal(text string) (rest string, satisfied bool) {
-	rest, satisfied = strings.CutSuffix(strings.TrimSpace(text), u.Stop)
-	return strings.TrimSpace(rest), satisfied
-}
-
-// withoutSignal removes the stop signal, also one that is left when one has been removed.
-func (u *User) withoutSignal(text string) string {
-	for strings.Contains(text, u.Stop) {
-		text = strings.ReplaceAll(text, u.Stop, "")
-	}
-	return text
 }
 
 func (u *User) prompt() string {
@@ -136,15 +116,8 @@ func (u *User) prompt() string {
 
 func (u *User) withDefaults() *User {
 	d := *u
-	if d.Greeting == "" {
-		d.Greeting = "Hello! How can I help you?"
-	}
-	if d.MaxTurns <= 0 {
-		d.MaxTurns = 10
-	}
-	if d.Stop == "" {
-		d.Stop = "###DONE###"
-	}
+	d.Greeting, d.Stop = cmp.Or(d.Greeting, "Hello! How can I help you?"), cmp.Or(d.Stop, "###DONE###")
+	d.MaxTurns = cmp.Or(max(d.MaxTurns, 0), 10)
 	return &d
 }
 
