@@ -3,7 +3,6 @@ package art
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 )
@@ -24,22 +23,10 @@ type Example struct {
 func (e *Example) UnmarshalJSON(data []byte) error { return wireError("read example", e.decode(data)) }
 
 func (e *Example) decode(data []byte) error {
-	fields, err := parseObject(data)
-	if err != nil {
-		return err
-	}
-	d := decoder{fields: fields}
+	d := newDecoder(data)
 	var read Example
-	for i, raw := range d.array("messages") {
-		var m Message
-		d.err = firstError(d.err, within(fmt.Sprintf("messages[%d]", i), m.decode(raw)))
-		read.Messages = append(read.Messages, m)
-	}
-	for i, raw := range d.array("tools") {
-		var t Tool
-		d.err = firstError(d.err, within(fmt.Sprintf("tools[%d]", i), t.decode(raw)))
-		read.Tools = append(read.Tools, t)
-	}
+	read.Messages = elements(d, "messages", (*Message).decode)
+	read.Tools = elements(d, "tools", (*Tool).decode)
 	if len(read.Messages) == 0 {
 		d.fail("messages", "is missing or empty")
 	}
@@ -50,7 +37,7 @@ func (e *Example) decode(data []byte) error {
 	if err != nil {
 		return err
 	}
-	read.wire = keepWire(fields, known)
+	read.wire = keepWire(d.fields, known)
 	*e = read
 	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -43,6 +45,14 @@ type decoder struct {
 	err    error
 }
 
+// newDecoder returns the decoder of an object. Its error is that of parseObject.
+func newDecoder(data []byte) *decoder {
+	fields, err := parseObject(data)
+	d := &decoder{fields: fields}
+	d.nested("", err)
+	return d
+}
+
 // raw returns the value of a key, nil when it is absent.
 func (d *decoder) raw(key string) json.RawMessage {
 	for _, f := range d.fields {
@@ -57,6 +67,42 @@ func (d *decoder) fail(key, format string, args ...any) {
 	if d.err == nil {
 		d.err = &fieldError{key, fmt.Sprintf(format, args...)}
 	}
+}
+
+// nested records the error of what stands at a path, unless there is an error already.
+func (d *decoder) nested(path string, err error) {
+	if d.err == nil {
+		d.err = within(path, err)
+	}
+}
+
+// into decodes a field into v. Absent and null leave v as it is.
+func (d *decoder) into(key string, v any) {
+	if raw := d.raw(key); raw != nil && kindOf(raw) != kindNull {
+		d.nested(key, json.Unmarshal(raw, v))
+	}
+}
+
+// elements reads the elements of an array field.
+func elements[T any](d *decoder, key string, read func(*T, []byte) error) (out []T) {
+	for i, raw := range d.array(key) {
+		var x T
+		d.nested(fmt.Sprintf("%s[%d]", key, i), read(&x, raw))
+		out = append(out, x)
+	}
+	return out
+}
+
+// entries reads the entries of an object field, in the order of keys.
+func entries[T any](d *decoder, field string, read func([]byte) (T, error)) map[string]T {
+	raw, out := map[string]json.RawMessage{}, map[string]T{}
+	d.into(field, &raw)
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		x, err := read(raw[key])
+		d.nested(fmt.Sprintf("%s[%q]", field, key), err)
+		out[key] = x
+	}
+	return out
 }
 
 func (d *decoder) text(key string) string {

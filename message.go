@@ -179,42 +179,26 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 }
 
 func (m *Message) decode(data []byte) error {
-	fields, err := parseObject(data)
-	if err != nil {
-		return err
-	}
-	d := decoder{fields: fields}
-	read := Message{
-		Role: Role(d.required("role")), Content: d.content(), Reasoning: d.text("reasoning_content"),
-		ToolCallID: d.text("tool_call_id"), Name: d.text("name"),
-	}
-	for i, raw := range d.array("tool_calls") {
-		var call ToolCall
-		if err := call.decode(raw); err != nil && d.err == nil {
-			d.err = within(fmt.Sprintf("tool_calls[%d]", i), err)
-		}
-		read.ToolCalls = append(read.ToolCalls, call)
-	}
+	d := newDecoder(data)
+	read := Message{Role: Role(d.required("role"))}
+	content, err := contentText(d.raw("content"))
+	d.nested("content", err)
+	read.Content, read.Reasoning = content, d.text("reasoning_content")
+	read.ToolCallID, read.Name = d.text("tool_call_id"), d.text("name")
+	read.ToolCalls = elements(d, "tool_calls", (*ToolCall).decode)
 	if read.Role == "" {
 		d.fail("role", "is empty")
 	}
 	if d.err != nil {
 		return d.err
 	}
-	read.wire = keepWire(fields, read.known())
+	read.wire = keepWire(d.fields, read.known())
 	*m = read
 	return nil
 }
 
-func (d *decoder) content() string {
-	text, problem := contentText(d.raw("content"))
-	if problem != nil && d.err == nil {
-		d.err = within("content", problem)
-	}
-	return text
-}
-
-// contentText returns the text of a content: a string itself, or the joined text parts of a list.
+// contentText returns the text of a content: a string itself, or the joined text parts of a list. Parts of other types
+// are ignored.
 func contentText(raw json.RawMessage) (string, error) {
 	switch kind := kindOf(raw); kind {
 	case kindString:
@@ -222,14 +206,9 @@ func contentText(raw json.RawMessage) (string, error) {
 	case kindNull, "":
 		return "", nil
 	case kindArray:
-		// Join the text parts. Parts of other types are ignored.
 		var text strings.Builder
 		for i, part := range parts(raw) {
-			fields, err := parseObject(part)
-			if err != nil {
-				return "", within(fmt.Sprintf("[%d]", i), err)
-			}
-			d := decoder{fields: fields}
+			d := newDecoder(part)
 			if d.required("type") == "text" {
 				text.WriteString(d.required("text"))
 			}
@@ -254,11 +233,7 @@ func (m *Message) media() json.RawMessage {
 		if f.key != "content" || kindOf(f.raw) != kindArray {
 			continue
 		}
-		isMedia := func(part json.RawMessage) bool {
-			fields, _ := parseObject(part) // was checked when it was read
-			d := decoder{fields: fields}
-			return d.text("type") != "text"
-		}
+		isMedia := func(part json.RawMessage) bool { return newDecoder(part).text("type") != "text" }
 		if slices.ContainsFunc(parts(f.raw), isMedia) {
 			return f.raw
 		}
@@ -355,20 +330,16 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 }
 
 func (c *ToolCall) decode(data []byte) error {
-	fields, err := parseObject(data)
-	if err != nil {
-		return err
-	}
-	d := decoder{fields: fields}
+	d := newDecoder(data)
 	read := ToolCall{ID: d.text("id")}
 	if function := d.function(); function != nil {
 		read.Name, read.Arguments = function.required("name"), function.arguments()
-		d.err = firstError(d.err, within("function", function.err))
+		d.nested("function", function.err)
 	}
 	if d.err != nil {
 		return d.err
 	}
-	read.wire = keepWire(fields, read.known(d.raw("function") != nil))
+	read.wire = keepWire(d.fields, read.known(d.raw("function") != nil))
 	*c = read
 	return nil
 }
@@ -382,12 +353,7 @@ func (d *decoder) function() *decoder {
 		}
 		return nil
 	}
-	fields, err := parseObject(raw)
-	if err != nil {
-		d.err = firstError(d.err, within("function", err))
-		return nil
-	}
-	return &decoder{fields: fields}
+	return newDecoder(raw)
 }
 
 func (d *decoder) arguments() string {
@@ -451,21 +417,17 @@ func (t *Tool) UnmarshalJSON(data []byte) error {
 }
 
 func (t *Tool) decode(data []byte) error {
-	fields, err := parseObject(data)
-	if err != nil {
-		return err
-	}
-	d := decoder{fields: fields}
+	d := newDecoder(data)
 	var read Tool
 	if function := d.function(); function != nil {
 		read.Name, read.Description = function.required("name"), function.text("description")
 		read.Parameters = function.parameters()
-		d.err = firstError(d.err, within("function", function.err))
+		d.nested("function", function.err)
 	}
 	if d.err != nil {
 		return d.err
 	}
-	read.wire = keepWire(fields, read.known(d.raw("function") != nil))
+	read.wire = keepWire(d.fields, read.known(d.raw("function") != nil))
 	*t = read
 	return nil
 }

@@ -245,6 +245,9 @@ type storedGroup struct {
 
 // storedError is what a failed read of stored JSON returns.
 func storedError(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &Error{op, fmt.Errorf("%w: %w", ErrCorrupt, err), "the form is what MarshalJSON writes"}
 }
 
@@ -253,13 +256,7 @@ func (h History) MarshalJSON() ([]byte, error) { return json.Marshal(storeHistor
 
 // UnmarshalJSON reads what [History.MarshalJSON] wrote. Damage is an [ErrCorrupt] that names the field.
 func (h *History) UnmarshalJSON(data []byte) error {
-	var r storedReader
-	read := r.history(data, "")
-	if r.err != nil {
-		return storedError("read history", r.err)
-	}
-	*h = read
-	return nil
+	return storedError("read history", h.decode(data))
 }
 
 // MarshalJSON writes the stored form of a trajectory: messages and tools in OpenAI's wire form, samples beside the
@@ -289,13 +286,7 @@ func storeTrajectory(t *Trajectory) *storedTrajectory {
 // UnmarshalJSON reads what [Trajectory.MarshalJSON] wrote. Unknown fields are ignored. Damage is an [ErrCorrupt] that
 // names the field.
 func (t *Trajectory) UnmarshalJSON(data []byte) error {
-	var r storedReader
-	read := r.trajectory(data)
-	if r.err != nil {
-		return storedError("read trajectory", r.err)
-	}
-	*t = read
-	return nil
+	return storedError("read trajectory", t.decode(data))
 }
 
 // MarshalJSON writes the stored form of a group; see [Trajectory.MarshalJSON].
@@ -312,13 +303,7 @@ func (g TrajectoryGroup) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what [TrajectoryGroup.MarshalJSON] wrote; see [Trajectory.UnmarshalJSON].
 func (g *TrajectoryGroup) UnmarshalJSON(data []byte) error {
-	var r storedReader
-	read := r.group(data)
-	if r.err != nil {
-		return storedError("read group", r.err)
-	}
-	*g = read
-	return nil
+	return storedError("read group", g.decode(data))
 }
 
 func storeHistory(h *History) storedHistory {
@@ -358,143 +343,88 @@ func labelsOf(metadata map[string]any) map[string]label {
 	return out
 }
 
-// storedReader reads stored JSON field by field, so that an error can say where it is. The first one counts.
-type storedReader struct {
-	err error
-}
-
-// fail records a problem unless there is one already.
-func (r *storedReader) fail(path string, err error) {
-	if err != nil && r.err == nil {
-		r.err = within(path, err)
+func (h *History) decode(data []byte) error {
+	d := newDecoder(data)
+	read := History{
+		Messages: elements(d, "messages", (*Message).decode), Tools: elements(d, "tools", (*Tool).decode),
 	}
-}
-
-func (r *storedReader) object(path string, data []byte) decoder {
-	fields, err := parseObject(data)
-	if err != nil {
-		r.fail(path, err)
+	samples := elements(d, "samples", func(s **Sample, data []byte) (err error) { *s, err = readSample(data); return err })
+	if len(samples) != 0 && len(samples) != len(read.Messages) {
+		d.fail("samples", "has %d elements for %d messages", len(samples), len(read.Messages))
 	}
-	return decoder{fields: fields}
-}
-
-// field decodes the field key of d into v. Absent and null leave v unchanged.
-func (r *storedReader) field(d decoder, path, key string, v any) {
-	raw := d.raw(key)
-	if raw == nil || kindOf(raw) == kindNull {
-		return
-	}
-	r.fail(join(path, key), json.Unmarshal(raw, v))
-}
-
-// elements returns the elements of the array field key of d.
-func (r *storedReader) elements(d decoder, path, key string) []json.RawMessage {
-	out := d.array(key)
 	if d.err != nil {
-		r.fail(path, d.err)
+		return d.err
 	}
-	return out
+	for i, s := range samples {
+		read.Messages[i].Sample = s
+	}
+	*h = read
+	return nil
 }
 
-func (r *storedReader) history(data []byte, path string) History {
-	var h History
-	d := r.object(path, data)
-	for i, raw := range r.elements(d, path, "messages") {
-		var m Message
-		r.fail(join(path, fmt.Sprintf("messages[%d]", i)), m.decode(raw))
-		h.Messages = append(h.Messages, m)
-	}
-	for i, raw := range r.elements(d, path, "tools") {
-		var t Tool
-		r.fail(join(path, fmt.Sprintf("tools[%d]", i)), t.decode(raw))
-		h.Tools = append(h.Tools, t)
-	}
-	samples := r.elements(d, path, "samples")
-	if len(samples) != 0 && len(samples) != len(h.Messages) {
-		r.fail(join(path, "samples"), fmt.Errorf("has %d elements for %d messages", len(samples), len(h.Messages)))
-		return h
-	}
-	for i, raw := range samples {
-		h.Messages[i].Sample = r.sample(raw, join(path, fmt.Sprintf("samples[%d]", i)))
-	}
-	return h
-}
-
-func (r *storedReader) sample(data []byte, path string) *Sample {
+func readSample(data []byte) (*Sample, error) {
 	if kindOf(data) == kindNull {
-		return nil
+		return nil, nil
 	}
-	s, d := &Sample{}, r.object(path, data)
-	r.field(d, path, "prompt_ids", &s.PromptIDs)
-	r.field(d, path, "ids", &s.IDs)
-	r.field(d, path, "logprobs", (*numbers32)(&s.Logprobs))
-	r.field(d, path, "sampled", (*numbers32)(&s.Sampled))
-	r.field(d, path, "forced", &s.Forced)
-	r.field(d, path, "settings", &s.Settings)
-	r.field(d, path, "step", &s.Step)
-	r.field(d, path, "finish", &s.Finish)
-	return s
+	s, d := &Sample{}, newDecoder(data)
+	d.into("prompt_ids", &s.PromptIDs)
+	d.into("ids", &s.IDs)
+	d.into("logprobs", (*numbers32)(&s.Logprobs))
+	d.into("sampled", (*numbers32)(&s.Sampled))
+	d.into("forced", &s.Forced)
+	d.into("settings", &s.Settings)
+	d.into("step", &s.Step)
+	d.into("finish", &s.Finish)
+	return s, d.err
 }
 
-func (r *storedReader) trajectory(data []byte) Trajectory {
-	t, d := Trajectory{History: r.history(data, "")}, r.object("", data)
-	for i, raw := range r.elements(d, "", "additional_histories") {
-		t.AdditionalHistories = append(t.AdditionalHistories, r.history(raw, fmt.Sprintf("additional_histories[%d]", i)))
+func (t *Trajectory) decode(data []byte) error {
+	var read Trajectory
+	d := newDecoder(data)
+	d.nested("", read.History.decode(data))
+	read.AdditionalHistories = elements(d, "additional_histories", (*History).decode)
+	d.into("reward", (*number)(&read.Reward))
+	read.Metrics, read.Metadata = d.metrics(), d.metadata()
+	d.into("logs", &read.Logs)
+	d.into("start", &read.Start)
+	d.into("duration", &read.Duration)
+	if d.err == nil {
+		*t = read
 	}
-	r.field(d, "", "reward", (*number)(&t.Reward))
-	t.Metrics, t.Metadata = r.metrics(d), r.metadata(d)
-	r.field(d, "", "logs", &t.Logs)
-	r.field(d, "", "start", &t.Start)
-	r.field(d, "", "duration", &t.Duration)
-	return t
+	return d.err
 }
 
-func (r *storedReader) group(data []byte) TrajectoryGroup {
-	var g TrajectoryGroup
-	d := r.object("", data)
-	for i, raw := range r.elements(d, "", "trajectories") {
-		var t *Trajectory
-		if kindOf(raw) != kindNull {
-			inner := storedReader{}
-			read := inner.trajectory(raw)
-			t = &read
-			r.fail(fmt.Sprintf("trajectories[%d]", i), inner.err)
+func (g *TrajectoryGroup) decode(data []byte) error {
+	var read TrajectoryGroup
+	d := newDecoder(data)
+	read.Trajectories = elements(d, "trajectories", func(t **Trajectory, data []byte) error {
+		if kindOf(data) == kindNull {
+			return nil
 		}
-		g.Trajectories = append(g.Trajectories, t)
+		*t = &Trajectory{}
+		return (*t).decode(data)
+	})
+	d.into("failures", &read.Failures)
+	read.Metrics, read.Metadata = d.metrics(), d.metadata()
+	d.into("logs", &read.Logs)
+	if d.err == nil {
+		*g = read
 	}
-	r.field(d, "", "failures", &g.Failures)
-	g.Metrics, g.Metadata = r.metrics(d), r.metadata(d)
-	r.field(d, "", "logs", &g.Logs)
-	return g
+	return d.err
 }
 
-func (r *storedReader) metrics(d decoder) map[string]float64 {
-	out := map[string]float64{}
-	r.entries(d, "metrics", func(key string, raw json.RawMessage) error {
+func (d *decoder) metrics() map[string]float64 {
+	return entries(d, "metrics", func(raw []byte) (float64, error) {
 		var x number
 		err := x.UnmarshalJSON(raw)
-		out[key] = float64(x)
-		return err
+		return float64(x), err
 	})
-	return out
 }
 
-func (r *storedReader) metadata(d decoder) map[string]any {
-	out := map[string]any{}
-	r.entries(d, "metadata", func(key string, raw json.RawMessage) error {
+func (d *decoder) metadata() map[string]any {
+	return entries(d, "metadata", func(raw []byte) (any, error) {
 		var l label
 		err := l.UnmarshalJSON(raw)
-		out[key] = l.value
-		return err
+		return l.value, err
 	})
-	return out
-}
-
-// entries calls f for each entry of an object field, in the order of keys.
-func (r *storedReader) entries(d decoder, field string, f func(key string, raw json.RawMessage) error) {
-	entries := map[string]json.RawMessage{}
-	r.field(d, "", field, &entries)
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		r.fail(fmt.Sprintf("%s[%q]", field, key), f(key, entries[key]))
-	}
 }
