@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -26,7 +27,9 @@ func (g *gathering) attempt(ctx context.Context, rollout *RolloutStart) (r rollo
 		if try == g.opts.Retries || permanent(err) {
 			return failedRollout(scenario, attempt, try+1, err), true
 		}
-		if !sleep(ctx, g.pause(at)) {
+		select {
+		case <-time.After(g.pause(at)):
+		case <-ctx.Done():
 			return rolloutResult{}, false
 		}
 	}
@@ -42,7 +45,14 @@ func (g *gathering) try(ctx context.Context, at *position) (*Trajectory, error) 
 	start := time.Now().UTC().Round(0)
 	o := guard(timed, func() (*Trajectory, error) { return g.rollout(timed, at.group) })
 	if o.late && ctx.Err() == nil {
-		return nil, g.timeoutError(o.err)
+		err := o.err // what the rollout returned, if it did
+		switch {
+		case err == nil:
+			err = context.DeadlineExceeded
+		case !errors.Is(err, context.DeadlineExceeded):
+			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+		}
+		return nil, fmt.Errorf("rollout did not return within %v: %w", g.opts.Timeout, err)
 	}
 	if o.err != nil {
 		return nil, refused.explained(o.err)
@@ -52,17 +62,6 @@ func (g *gathering) try(ctx context.Context, at *position) (*Trajectory, error) 
 	}
 	finish(o.value, start)
 	return o.value, nil
-}
-
-// timeoutError says that a try took too long. err is what the rollout returned, if it did.
-func (g *gathering) timeoutError(err error) error {
-	switch {
-	case err == nil:
-		err = context.DeadlineExceeded
-	case !errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
-	}
-	return fmt.Errorf("rollout did not return within %v: %w", g.opts.Timeout, err)
 }
 
 // finish sets the duration of t unless it is set. start is used when t has no start.
@@ -77,12 +76,8 @@ func finish(t *Trajectory, start time.Time) {
 }
 
 func permanent(err error) bool {
-	for _, target := range []error{ErrNotRegistered, ErrClosed, ErrFrozen, ErrUnsupported} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{ErrNotRegistered, ErrClosed, ErrFrozen, ErrUnsupported},
+		func(target error) bool { return errors.Is(err, target) })
 }
 
 // pause returns how long to wait after the try at p:
@@ -97,36 +92,16 @@ func (g *gathering) pause(p *position) time.Duration {
 	return time.Duration(float64(d) * (1 - u/2))
 }
 
-// sleep waits for d. It returns false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // failedRollout describes a rollout that failed after the given number of tries.
 func failedRollout(scenario, attempt, tries int, err error) rolloutResult {
-	f := &Failure{Scenario: scenario, Attempt: attempt, Tries: tries, Type: errorType(err), Message: err.Error()}
-	var p *panicError
-	if errors.As(err, &p) {
+	f := &Failure{Scenario: scenario, Attempt: attempt, Tries: tries, Type: fmt.Sprintf("%T", err), Message: err.Error()}
+	for inner := err; f.Type == "*fmt.wrapError"; f.Type = fmt.Sprintf("%T", inner) { // what fmt.Errorf wrapped
+		if inner = errors.Unwrap(inner); inner == nil {
+			break
+		}
+	}
+	if p, ok := errors.AsType[*panicError](err); ok {
 		f.Type, f.Stack = "panic", p.stack()
 	}
 	return rolloutResult{failure: f, err: err}
-}
-
-// errorType names the Go type of err below what fmt.Errorf wrapped around it.
-func errorType(err error) string {
-	for {
-		name := fmt.Sprintf("%T", err)
-		inner := errors.Unwrap(err)
-		if name != "*fmt.wrapError" || inner == nil {
-			return name
-		}
-		err = inner
-	}
 }

@@ -2,6 +2,7 @@ package art
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,24 +38,15 @@ func (m *Model) Chat(ctx context.Context, t *Trajectory, opts *ChatOptions) (*Me
 // It returns [ErrNotRegistered], [ErrInvalid] for invalid messages or options, [ErrRecordingEnded] when the [Recorder]
 // of ctx was closed meanwhile, and the errors of the backend.
 func (m *Model) Complete(ctx context.Context, h *History, opts *ChatOptions) (*ChatResponse, error) {
-	b, err := m.registered("complete")
+	return only(m.CompleteN(ctx, h, 1, opts))
+}
+
+// only returns the one reply to a request.
+func only(replies []*ChatResponse, err error) (*ChatResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := m.request(ctx, h, opts)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	response, err := b.Complete(ctx, m, request)
-	m.tellCompletion(ctx, start, request, response, err)
-	if err != nil {
-		return nil, err
-	}
-	if err := recordCompletion(ctx, request, response.Message); err != nil {
-		return nil, err
-	}
-	return response, nil
+	return replies[0], nil
 }
 
 func (m *Model) request(ctx context.Context, h *History, opts *ChatOptions) (*ChatRequest, error) {
@@ -90,23 +82,6 @@ func (m *Model) settings(ctx context.Context, opts *ChatOptions) (Sampling, erro
 	return settings, nil
 }
 
-// tellCompletion calls the event of a completion. response is ignored when err is set.
-func (m *Model) tellCompletion(
-	ctx context.Context, start time.Time, request *ChatRequest, response *ChatResponse, err error,
-) {
-	if m.events().Completion == nil {
-		return
-	}
-	e := CompletionEvent{Model: m, Time: start, Duration: time.Since(start), Request: request, Err: err}
-	if p := positionOf(ctx); p != nil {
-		e.Rollout, e.Try = p.rollout, p.try
-	}
-	if err == nil {
-		e.Response = response
-	}
-	m.events().Completion(e)
-}
-
 // validate checks that there is something to reply to.
 func (h *History) validate() error {
 	var p problems
@@ -129,17 +104,6 @@ func (s Sampling) Validate() error {
 	p.check(s.TopK >= 0, "top_k is %d, want >= 0", s.TopK)
 	p.check(s.MaxTokens >= 0, "max_tokens is %d, want >= 0", s.MaxTokens)
 	p.check(!slices.Contains(s.Stop, ""), "a stop string is empty")
-	s.validateShape(&p)
-	s.validateTokens(&p)
-	s.validateOutput(&p)
-	return p.err("complete", "correct the ChatOptions of the call or of the model")
-}
-
-// maxLogprobs is how many of the likeliest tokens a response may list at a position, as in OpenAI's API.
-const maxLogprobs = 20
-
-// validateShape checks what reshapes the distribution, besides temperature, top-p and top-k.
-func (s Sampling) validateShape(p *problems) {
 	p.check(s.MinP >= 0 && s.MinP <= 1, "min_p is %v, want 0 <= min_p <= 1", s.MinP)
 	r := s.RepetitionPenalty
 	p.check(finite(r) && r >= 0, "repetition_penalty is %v, want a finite number > 0; 1 is off", r)
@@ -149,9 +113,6 @@ func (s Sampling) validateShape(p *problems) {
 		ok := id >= 0 && math.Abs(s.LogitBias[id]) <= 100
 		p.check(ok, "logit_bias of token %d is %v, want -100 to 100 and an id >= 0", id, s.LogitBias[id])
 	}
-}
-
-func (s Sampling) validateTokens(p *problems) {
 	p.check(s.MinTokens >= 0, "min_tokens is %d, want >= 0", s.MinTokens)
 	p.check(s.MaxTokens <= 0 || s.MinTokens <= s.MaxTokens, "min_tokens is %d, above max_tokens, %d", s.MinTokens,
 		s.MaxTokens)
@@ -160,17 +121,19 @@ func (s Sampling) validateTokens(p *problems) {
 	p.check(allowed == nil || len(allowed) > 0 && slices.Min(allowed) >= 0,
 		"allowed_token_ids is empty, or one is negative; nil allows all tokens")
 	p.check(!slices.Contains(s.BadWords, ""), "a bad word is empty")
+	const maxLogprobs = 20 // as in OpenAI's API
 	p.check(s.TopLogprobs >= 0 && s.TopLogprobs <= maxLogprobs, "top_logprobs is %d, want 0 to %d", s.TopLogprobs,
 		maxLogprobs)
 	n := deref(s.PromptLogprobs)
 	p.check(n >= 0 && n <= maxLogprobs, "prompt_logprobs is %d, want 0 to %d", n, maxLogprobs)
+	s.validateOutput(&p)
+	return p.err("complete", "correct the ChatOptions of the call or of the model")
 }
 
 func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
 	s := Sampling{Temperature: 1, TopP: 1}
-	for _, o := range []*ChatOptions{defaults, o} {
-		o.override(&s)
-	}
+	defaults.override(&s)
+	o.override(&s)
 	return s
 }
 
@@ -183,9 +146,7 @@ func (o *ChatOptions) override(s *Sampling) {
 	set(&s.TopK, o.TopK)
 	set(&s.MaxTokens, o.MaxTokens)
 	set(&s.Seed, o.Seed)
-	if o.Stop != nil {
-		s.Stop = slices.Clone(o.Stop)
-	}
+	setList(&s.Stop, o.Stop)
 	set(&s.MinP, o.MinP)
 	set(&s.RepetitionPenalty, o.RepetitionPenalty)
 	set(&s.PresencePenalty, o.PresencePenalty)
@@ -195,37 +156,30 @@ func (o *ChatOptions) override(s *Sampling) {
 	if o.LogitBias != nil {
 		s.LogitBias = maps.Clone(o.LogitBias)
 	}
-	if o.StopTokenIDs != nil {
-		s.StopTokenIDs = slices.Clone(o.StopTokenIDs)
-	}
+	setList(&s.StopTokenIDs, o.StopTokenIDs)
 	set(&s.IgnoreEOS, o.IgnoreEOS)
-	if o.AllowedTokenIDs != nil {
-		s.AllowedTokenIDs = slices.Clone(o.AllowedTokenIDs)
+	setList(&s.AllowedTokenIDs, o.AllowedTokenIDs)
+	setList(&s.BadWords, o.BadWords)
+	s.PromptLogprobs = cmp.Or(clonePtr(o.PromptLogprobs), s.PromptLogprobs)
+	s.ResponseFormat = cmp.Or(o.ResponseFormat.clone(), s.ResponseFormat)
+	s.ToolChoice = cmp.Or(clonePtr(o.ToolChoice), s.ToolChoice)
+	if s.ResponseFormat != nil && s.ResponseFormat.Type == FormatText {
+		s.ResponseFormat = nil // it restricts nothing
 	}
-	if o.BadWords != nil {
-		s.BadWords = slices.Clone(o.BadWords)
-	}
-	if o.PromptLogprobs != nil {
-		s.PromptLogprobs = clonePtr(o.PromptLogprobs)
-	}
-	// Set the restrictions of options in s. What restricts nothing is nil there.
-	if f := o.ResponseFormat; f != nil {
-		s.ResponseFormat = f.clone()
-		if f.Type == FormatText {
-			s.ResponseFormat = nil
-		}
-	}
-	if c := o.ToolChoice; c != nil {
-		s.ToolChoice = clonePtr(c)
-		if c.Mode == ToolAuto {
-			s.ToolChoice = nil
-		}
+	if s.ToolChoice != nil && s.ToolChoice.Mode == ToolAuto {
+		s.ToolChoice = nil
 	}
 }
 
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
+	}
+}
+
+func setList[T any](to *[]T, from []T) {
+	if from != nil {
+		*to = slices.Clone(from)
 	}
 }
 
@@ -329,7 +283,7 @@ func (m *Model) StreamN(
 	if err != nil {
 		return nil, err
 	}
-	streamer, out := streamerOf(b), newChoicePieces(piece)
+	streamer, out := streamerOf(b), &choicePieces{to: piece, begun: map[int]bool{}}
 	return m.answerAll(ctx, n, request, func(ctx context.Context, i int, one *ChatRequest) (*ChatResponse, error) {
 		r, err := streamer.Stream(ctx, m, one, out.of(i))
 		return out.end(i, r, err)
@@ -355,16 +309,15 @@ func (m *Model) SampleN(
 	if piece == nil {
 		piece = func(ChoicePiece) error { return nil }
 	}
-	out, seeded := newChoicePieces(piece), opts.hasSeed() || m.opts.Chat.hasSeed()
+	out, seeded := &choicePieces{to: piece, begun: map[int]bool{}}, opts.hasSeed() || m.opts.Chat.hasSeed()
 	replies, err := atOnce(ctx, n*len(prompts), func(ctx context.Context, i int) (*ChatResponse, error) {
 		s := settings
 		if i%n > 0 {
 			s.PromptLogprobs = nil // they are those of the first reply
 		}
+		s.Seed = choiceSeed(settings.Seed, i)
 		if seeded {
 			s.Seed = choiceSeed(settings.Seed, i%n)
-		} else {
-			s.Seed = choiceSeed(settings.Seed, i)
 		}
 		r, err := sampler.Sample(ctx, m, slices.Clone(prompts[i/n]), s, out.of(i))
 		return out.end(i, r, err)
@@ -387,14 +340,26 @@ func (m *Model) answerAll(
 ) ([]*ChatResponse, error) {
 	replies, err := atOnce(ctx, n, func(ctx context.Context, i int) (*ChatResponse, error) {
 		one := *request
-		one.Messages, one.Tools = cloneMessages(request.Messages), cloneTools(request.Tools)
-		one.Settings.Seed = choiceSeed(request.Settings.Seed, i)
+		if n > 1 {
+			one.Messages, one.Tools = cloneMessages(request.Messages), cloneTools(request.Tools)
+		}
 		if i > 0 {
 			one.Settings.PromptLogprobs = nil // they are those of the first
 		}
-		start := time.Now()
+		one.Settings.Seed = choiceSeed(request.Settings.Seed, i)
+		e := CompletionEvent{Model: m, Time: time.Now(), Request: &one}
 		r, err := ask(ctx, i, &one)
-		m.tellCompletion(ctx, start, &one, r, err)
+		if m.events().Completion == nil {
+			return r, err
+		}
+		if p := positionOf(ctx); p != nil {
+			e.Rollout, e.Try = p.rollout, p.try
+		}
+		if e.Err = err; err == nil {
+			e.Response = r
+		}
+		e.Duration = time.Since(e.Time)
+		m.events().Completion(e)
 		return r, err
 	})
 	if err != nil {
@@ -462,10 +427,6 @@ type choicePieces struct {
 	to    func(ChoicePiece) error
 	mu    sync.Mutex
 	begun map[int]bool // replies with a piece
-}
-
-func newChoicePieces(to func(ChoicePiece) error) *choicePieces {
-	return &choicePieces{to: to, begun: map[int]bool{}}
 }
 
 // of returns what takes the pieces of one reply.

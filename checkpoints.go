@@ -24,18 +24,13 @@ type Retention struct {
 // Keep returns the steps to keep, of those stored, in ascending order. rows are the history of the run.
 func (r *Retention) Keep(steps []int, rows []HistoryRow) []int {
 	sorted := slices.Sorted(slices.Values(steps))
+	best := -1
 	if r.Best != "" {
-		best, ok := bestStep(rows, sorted, r.Best)
-		if !ok {
+		var ok bool
+		if best, ok = bestStep(rows, sorted, r.Best); !ok {
 			return sorted
 		}
-		return r.keepWith(sorted, best)
 	}
-	return r.keepWith(sorted, -1)
-}
-
-// keepWith keeps one step more, unless it is negative.
-func (r *Retention) keepWith(sorted []int, best int) []int {
 	from := len(sorted) - max(1, r.Newest)
 	var keep []int
 	for i, step := range sorted {
@@ -84,27 +79,22 @@ func BestStep(rows []HistoryRow, steps []int, metric string) (int, error) {
 	metric = cmp.Or(metric, "val/reward")
 	best, ok := bestStep(rows, steps, metric)
 	if !ok {
-		return 0, &Error{"best step", fmt.Errorf("%w: no stored step has the metric %q", ErrInvalid, metric),
-			metricHint(rows, metric)}
-	}
-	return best, nil
-}
-
-// metricHint names the metrics that were logged under other splits, as the caller may have meant one of them.
-func metricHint(rows []HistoryRow, metric string) string {
-	name := metric[strings.LastIndex(metric, "/")+1:]
-	others := map[string]bool{}
-	for _, row := range rows {
-		for key := range row.Metrics {
-			if strings.HasSuffix(key, "/"+name) && key != metric {
-				others[key] = true
+		// The caller may have meant what was logged under another split.
+		name, hint := metric[strings.LastIndex(metric, "/")+1:], `name a logged metric with its split, like "val/reward"`
+		others := map[string]bool{}
+		for _, row := range rows {
+			for key := range row.Metrics {
+				if strings.HasSuffix(key, "/"+name) && key != metric {
+					others[key] = true
+				}
 			}
 		}
+		if len(others) > 0 {
+			hint = "logged are " + strings.Join(slices.Sorted(maps.Keys(others)), ", ")
+		}
+		return 0, &Error{"best step", fmt.Errorf("%w: no stored step has the metric %q", ErrInvalid, metric), hint}
 	}
-	if len(others) == 0 {
-		return `name a logged metric with its split, like "val/reward"`
-	}
-	return "logged are " + strings.Join(slices.Sorted(maps.Keys(others)), ", ")
+	return best, nil
 }
 
 // DeleteCheckpoints deletes the model's checkpoints but the latest and the best: the policy for which the mean of the

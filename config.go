@@ -195,10 +195,7 @@ func (c *TrainConfig) setCredit(from credit.Config) {
 // WithDefaults returns a copy of c in which every default that its fields document is filled in, MicroBatch excepted,
 // where 0 has a meaning. A nil c is all defaults.
 func (c *TrainConfig) WithDefaults() *TrainConfig {
-	var d TrainConfig
-	if c != nil {
-		d = *c
-	}
+	d := deref(c)
 	d.setCredit(d.Credit().WithDefaults())
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-6)
 	d.Epochs = cmp.Or(d.Epochs, 1)
@@ -255,10 +252,7 @@ func checkName[T ~string](p *problems, what string, got T, known ...T) {
 // WithDefaults returns a copy of c in which every default that its fields document is filled in. A nil c is all
 // defaults.
 func (c *SFTConfig) WithDefaults() *SFTConfig {
-	var d SFTConfig
-	if c != nil {
-		d = *c
-	}
+	d := deref(c)
 	d.LearningRate = cmp.Or(d.LearningRate, 5e-5)
 	d.BatchSize = cmp.Or(d.BatchSize, 8)
 	d.Epochs = cmp.Or(d.Epochs, 1)

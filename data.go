@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -137,7 +138,10 @@ func Batches[S any](scenarios []S, opts *BatchOptions) iter.Seq[Batch[S]] {
 		for epoch := o.Start / perEpoch; o.Epochs < 0 || epoch < o.Epochs; epoch++ {
 			b := Batch[S]{Step: epoch * perEpoch, Epoch: epoch}
 			for indices := range slices.Chunk(o.order(epoch, len(scenarios)), o.Size) {
-				b.Items = pick(scenarios, indices)
+				b.Items = make([]S, len(indices))
+				for i, at := range indices {
+					b.Items[i] = scenarios[at]
+				}
 				if b.Step >= o.Start && !yield(b) {
 					return
 				}
@@ -148,23 +152,9 @@ func Batches[S any](scenarios []S, opts *BatchOptions) iter.Seq[Batch[S]] {
 	}
 }
 
-func pick[S any](scenarios []S, indices []int) []S {
-	out := make([]S, len(indices))
-	for i, at := range indices {
-		out[i] = scenarios[at]
-	}
-	return out
-}
-
 func (o *BatchOptions) withDefaults() BatchOptions {
-	var d BatchOptions
-	if o != nil {
-		d = *o
-	}
-	d.Size, d.Start = max(d.Size, 1), max(d.Start, 0)
-	if d.Epochs == 0 {
-		d.Epochs = 1
-	}
+	d := deref(o)
+	d.Size, d.Start, d.Epochs = max(d.Size, 1), max(d.Start, 0), cmp.Or(d.Epochs, 1)
 	return d
 }
 

@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,10 +65,8 @@ func GatherGroups[S any](
 	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
 ) ([]*TrajectoryGroup, error) {
 	o := opts.withDefaults()
-	// List every problem.
-	hasRollout := rollout != nil
 	var p problems
-	p.check(hasRollout, "rollout is nil")
+	p.check(rollout != nil, "rollout is nil")
 	o.check(&p)
 	if err := p.err("gather", configHint); err != nil {
 		return nil, err
@@ -84,10 +83,7 @@ func GatherGroups[S any](
 func Gather[S any](
 	ctx context.Context, scenarios []S, rollout func(context.Context, S) (*Trajectory, error), opts *GatherOptions,
 ) (*TrajectoryGroup, error) {
-	o := GatherOptions{}
-	if opts != nil {
-		o = *opts
-	}
+	o := deref(opts)
 	var p problems
 	p.check(o.GroupSize == 0, "GroupSize is set")
 	p.check(o.Extra == 0, "Extra is set")
@@ -109,22 +105,9 @@ func Gather[S any](
 }
 
 func (o *GatherOptions) withDefaults() GatherOptions {
-	var d GatherOptions
-	if o != nil {
-		d = *o
-	}
-	if d.GroupSize == 0 {
-		d.GroupSize = 4
-	}
-	if d.Concurrency == 0 {
-		d.Concurrency = 16
-	}
-	if d.Events == nil {
-		d.Events = &Events{}
-	}
-	if d.Backoff == 0 {
-		d.Backoff = 250 * time.Millisecond
-	}
+	d := deref(o)
+	d.GroupSize, d.Concurrency = cmp.Or(d.GroupSize, 4), cmp.Or(d.Concurrency, 16)
+	d.Events, d.Backoff = cmp.Or(d.Events, &Events{}), cmp.Or(d.Backoff, 250*time.Millisecond)
 	return d
 }
 
@@ -213,8 +196,8 @@ func (g *gathering) run(ctx context.Context) ([]*TrajectoryGroup, error) {
 	})
 	var workers sync.WaitGroup
 	for range min(g.opts.Concurrency, len(g.scenarios)*g.attempts) {
-		workers.Go(func() { // Run rollouts, in order, until none is left.
-			for inner.Err() == nil {
+		workers.Go(func() {
+			for inner.Err() == nil { // in order, until none is left
 				i := int(g.next.Add(1)) - 1
 				if i >= len(g.scenarios)*g.attempts {
 					return

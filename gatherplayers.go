@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,33 +32,42 @@ func GatherPlayers[S any](
 	if err := p.err("gather", "call what After would on the groups of the result"); err != nil {
 		return nil, err
 	}
-	trajectories := &playerTrajectories{players: players, byFirst: map[*Trajectory][]*Trajectory{}}
+	var byFirst sync.Map // the trajectories of all players of a rollout, by the one that the gather knows
 	groups, err := GatherGroups(ctx, scenarios, func(ctx context.Context, s S) (*Trajectory, error) {
 		start := time.Now().UTC().Round(0)
 		all, err := rollout(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		return trajectories.store(all, start)
+		first, err := finishPlayers(all, players, start)
+		byFirst.Store(first, all)
+		return first, err
 	}, opts)
 	if groups == nil {
 		return nil, err
 	}
-	return trajectories.split(groups), err
+	out := make([][]*TrajectoryGroup, players)
+	for _, g := range groups {
+		for player := range out {
+			own := g.Clone()
+			own.Trajectories = nil
+			for _, first := range g.Trajectories {
+				all, _ := byFirst.Load(first)
+				if t := all.([]*Trajectory)[player]; t != nil {
+					own.Trajectories = append(own.Trajectories, t)
+				}
+			}
+			out[player] = append(out[player], own)
+		}
+	}
+	return out, err
 }
 
-// playerTrajectories has the trajectories of all players of each rollout. The gather knows one of them: that of the
-// first player who has one.
-type playerTrajectories struct {
-	players int
-	mu      sync.Mutex
-	byFirst map[*Trajectory][]*Trajectory // of all players, by the one that the gather knows
-}
-
-// store finishes and stores the trajectories of a rollout that began at start, and returns the one for the gather.
-func (p *playerTrajectories) store(all []*Trajectory, start time.Time) (*Trajectory, error) {
-	if len(all) != p.players {
-		return nil, fmt.Errorf("rollout must return a trajectory for each of its players: want %d, got %d", p.players,
+// finishPlayers finishes the trajectories of a rollout that began at start, and returns that of the first player who
+// has one.
+func finishPlayers(all []*Trajectory, players int, start time.Time) (*Trajectory, error) {
+	if len(all) != players {
+		return nil, fmt.Errorf("rollout must return a trajectory for each of its players: want %d, got %d", players,
 			len(all))
 	}
 	var first *Trajectory
@@ -69,33 +79,10 @@ func (p *playerTrajectories) store(all []*Trajectory, start time.Time) (*Traject
 			return nil, errors.New("rollout returned one trajectory for two players")
 		}
 		finish(t, start)
-		if first == nil {
-			first = t
-		}
+		first = cmp.Or(first, t)
 	}
 	if first == nil {
 		return nil, errNoTrajectory
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.byFirst[first] = all
 	return first, nil
-}
-
-// split makes the groups of each player from those of the gather.
-func (p *playerTrajectories) split(groups []*TrajectoryGroup) [][]*TrajectoryGroup {
-	out := make([][]*TrajectoryGroup, p.players)
-	for _, g := range groups {
-		for player := range out {
-			own := g.Clone()
-			own.Trajectories = nil
-			for _, first := range g.Trajectories {
-				if t := p.byFirst[first][player]; t != nil {
-					own.Trajectories = append(own.Trajectories, t)
-				}
-			}
-			out[player] = append(out[player], own)
-		}
-	}
-	return out
 }

@@ -161,7 +161,12 @@ func NewModel(name string, opts *ModelOptions) *Model {
 	if opts != nil {
 		m.opts = opts.clone()
 	}
-	m.opts.setDefaults()
+	o := &m.opts
+	o.Project = cmp.Or(o.Project, "default")
+	if l := &o.LoRA; o.Adapter == "" && o.Fork == "" && !o.Full { // the backend knows the layers, Targets
+		l.Rank = cmp.Or(l.Rank, 8)
+		l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
+	}
 	return m
 }
 
@@ -187,7 +192,13 @@ func (m *Model) Register(ctx context.Context, b Backend) error {
 	if m.backend != nil {
 		return &Error{"register", fmt.Errorf("%w: model %q is already registered", ErrInvalid, m.name), "make another Model"}
 	}
-	if err := m.validate(b); err != nil {
+	var p problems
+	p.check(b != nil, "backend is nil")
+	p.folderName("name", m.name)
+	m.opts.validate(&p)
+	_, keeps := b.(checkpointKeeper)
+	p.check(b == nil || keeps || m.opts.Retention == nil, "retention is set, and %T keeps no checkpoints", b)
+	if err := p.err("register", "correct NewModel's name and options"); err != nil {
 		return err
 	}
 	given := m.opts.Base
@@ -222,20 +233,6 @@ func (m *Model) registered(op string) (Backend, error) {
 	return m.backend, nil
 }
 
-// setDefaults fills in what is empty.
-func (o *ModelOptions) setDefaults() {
-	o.Project = cmp.Or(o.Project, "default")
-	if o.Adapter == "" && o.Fork == "" && !o.Full {
-		o.LoRA.setDefaults()
-	}
-}
-
-// setDefaults fills in what is empty except Targets: only the backend knows which layers there are.
-func (l *LoRA) setDefaults() {
-	l.Rank = cmp.Or(l.Rank, 8)
-	l.Alpha = cmp.Or(l.Alpha, 2*float64(l.Rank))
-}
-
 func (o ModelOptions) clone() ModelOptions {
 	o.LoRA.Targets = slices.Clone(o.LoRA.Targets)
 	o.LoRA.Ranks, o.LoRA.Alphas = maps.Clone(o.LoRA.Ranks), maps.Clone(o.LoRA.Alphas)
@@ -244,35 +241,32 @@ func (o ModelOptions) clone() ModelOptions {
 	return o
 }
 
-// validate lists everything that is wrong with the description of the model.
-func (m *Model) validate(b Backend) error {
-	var p problems
-	p.check(b != nil, "backend is nil")
-	p.folderName("name", m.name)
-	p.folderName("project", m.opts.Project)
-	m.opts.validateAdapter(&p)
-	format := m.opts.ToolFormat
-	p.check(format == "" || slices.Contains(toolFormats, format),
-		"tool format %q is not known; there are %s", format, strings.Join(toolFormats, ", "))
-	m.opts.Retention.validate(&p)
-	_, keeps := b.(checkpointKeeper)
-	p.check(b == nil || keeps || m.opts.Retention == nil, "retention is set, and %T keeps no checkpoints", b)
-	p.check(m.opts.CollapseAfter >= 0, "CollapseAfter is %d, want >= 0", m.opts.CollapseAfter)
-	if err := m.opts.Chat.settings(nil).Validate(); err != nil {
+func (o *ModelOptions) validate(p *problems) {
+	p.folderName("project", o.Project)
+	o.validateAdapter(p)
+	formats := []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
+	p.check(o.ToolFormat == "" || slices.Contains(formats, o.ToolFormat),
+		"tool format %q is not known; there are %s", o.ToolFormat, strings.Join(formats, ", "))
+	o.Retention.validate(p)
+	p.check(o.CollapseAfter >= 0, "CollapseAfter is %d, want >= 0", o.CollapseAfter)
+	if err := o.Chat.settings(nil).Validate(); err != nil {
 		p.addf("chat options: %v", err)
 	}
-	if _, err := m.opts.Chat.templateArgs(nil); err != nil {
+	if _, err := o.Chat.templateArgs(nil); err != nil {
 		p.addf("chat options: %v", err)
 	}
-	return p.err("register", "correct NewModel's name and options")
 }
-
-// toolFormats are the values of ModelOptions.ToolFormat.
-var toolFormats = []string{"hermes", "llama3_json", "pythonic", "qwen3_coder"}
 
 func (o *ModelOptions) validateAdapter(p *problems) {
 	if o.Adapter == "" && o.Fork == "" && !o.Full {
-		o.LoRA.validate(p)
+		l := &o.LoRA
+		p.check(l.Rank > 0, "LoRA rank is %d, want > 0", l.Rank)
+		p.check(finite(l.Alpha) && l.Alpha > 0, "LoRA alpha is %v, want a finite number > 0", l.Alpha)
+		for i, target := range l.Targets {
+			p.check(target != "", "LoRA target %d is empty", i)
+			p.check(!slices.Contains(l.Targets[:i], target), "LoRA target %q is named twice", target)
+		}
+		p.check(l.TargetPattern == "" || len(l.Targets) == 0, "LoRA has both Targets and a TargetPattern")
 		return
 	}
 	if o.Full {
@@ -293,17 +287,6 @@ func (o *ModelOptions) validateAdapter(p *problems) {
 func (l *LoRA) empty() bool {
 	return l.Rank == 0 && l.Alpha == 0 && l.TargetPattern == "" && !l.RankStabilized && !l.DoRA &&
 		len(l.Targets)+len(l.Ranks)+len(l.Alphas) == 0
-}
-
-// validate adds what is wrong with the adapter.
-func (l *LoRA) validate(p *problems) {
-	p.check(l.Rank > 0, "LoRA rank is %d, want > 0", l.Rank)
-	p.check(finite(l.Alpha) && l.Alpha > 0, "LoRA alpha is %v, want a finite number > 0", l.Alpha)
-	for i, target := range l.Targets {
-		p.check(target != "", "LoRA target %d is empty", i)
-		p.check(!slices.Contains(l.Targets[:i], target), "LoRA target %q is named twice", target)
-	}
-	p.check(l.TargetPattern == "" || len(l.Targets) == 0, "LoRA has both Targets and a TargetPattern")
 }
 
 // folderName checks that s can be the name of a folder on every system, and part of "name@step".

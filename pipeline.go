@@ -3,7 +3,6 @@ package art
 import (
 	"cmp"
 	"context"
-	"maps"
 	"time"
 
 	"github.com/goart-dev/art/grpo/credit"
@@ -97,15 +96,10 @@ func Pipeline[S any](
 	opts *PipelineOptions,
 ) (*PipelineResult, error) {
 	var p problems
-	opts.checkUnused(&p)
-	o := opts.withDefaults()
 	p.check(rollout != nil, "rollout is nil")
 	p.check(len(scenarios) > 0, "there are no scenarios")
-	o.validate(&p, m)
-	if err := p.err("pipeline", configHint); err != nil {
-		return nil, err
-	}
-	if err := m.readyToTrain("pipeline", o.Train); err != nil {
+	o, err := opts.complete(p, m)
+	if err != nil {
 		return nil, err
 	}
 	s := &scenarioProducer{opts: &o, model: m, count: len(scenarios), limit: newRolloutLimit(o.Gather.Concurrency)}
@@ -128,24 +122,20 @@ func PipelineFrom(ctx context.Context, m *Model, source GroupSource, opts *Pipel
 		p.check(!opts.RepeatStale, "RepeatStale is set, and groups of a source cannot be repeated")
 		p.check(opts.Name == "", "Name is set, and a source has no position to store")
 	}
-	opts.checkUnused(&p)
-	o := opts.withDefaults()
 	p.check(source != nil, "source is nil")
-	o.validate(&p, m)
-	if err := p.err("pipeline", configHint); err != nil {
-		return nil, err
-	}
-	if err := m.readyToTrain("pipeline", o.Train); err != nil {
+	o, err := opts.complete(p, m)
+	if err != nil {
 		return nil, err
 	}
 	return newPipeline(m, o, &sourceProducer{source: source, model: m}).run(ctx)
 }
 
-func (o *PipelineOptions) withDefaults() PipelineOptions {
-	var d PipelineOptions
-	if o != nil {
-		d = *o
-	}
+// complete fills in defaults. Its error is all that is wrong with the options or with m, and what was found before.
+func (o *PipelineOptions) complete(p problems, m *Model) (PipelineOptions, error) {
+	d := deref(o)
+	p.check(d.EvalEvery == 0 || d.Evaluate != nil, "EvalEvery is %d, and Evaluate is nil", d.EvalEvery)
+	p.check(d.MaxRefill == 0 || !d.KeepUntrainable, "MaxRefill is %d, and KeepUntrainable is set: nothing is refilled",
+		d.MaxRefill)
 	gather := d.Gather.withDefaults()
 	d.Gather = &gather
 	d.Groups = cmp.Or(d.Groups, 4)
@@ -160,33 +150,22 @@ func (o *PipelineOptions) withDefaults() PipelineOptions {
 			d.Epochs = -1
 		}
 	}
-	return d
-}
-
-// checkUnused adds options, before defaults are filled in, that do nothing without another one.
-func (o *PipelineOptions) checkUnused(p *problems) {
-	if o == nil {
-		return
-	}
-	p.check(o.EvalEvery == 0 || o.Evaluate != nil, "EvalEvery is %d, and Evaluate is nil", o.EvalEvery)
-	p.check(o.MaxRefill == 0 || !o.KeepUntrainable, "MaxRefill is %d, and KeepUntrainable is set: nothing is refilled",
-		o.MaxRefill)
-}
-
-func (o *PipelineOptions) validate(p *problems, m *Model) {
 	p.check(m != nil, "model is nil")
-	p.check(o.Steps >= 0, "Steps is %d, want >= 0", o.Steps)
-	p.check(o.Groups > 0, "Groups is %d, want > 0", o.Groups)
-	p.check(o.MaxGroups >= o.Groups, "MaxGroups is %d, want at least Groups, %d", o.MaxGroups, o.Groups)
-	p.check(*o.MaxStaleness >= 0, "MaxStaleness is %d, want >= 0", *o.MaxStaleness)
-	p.check(o.MaxRefill > 0, "MaxRefill is %d, want > 0", o.MaxRefill)
-	p.check(o.EvalEvery > 0, "EvalEvery is %d, want > 0", o.EvalEvery)
-	o.Gather.check(p)
-	if m == nil || o.Evaluate == nil {
-		return
+	p.check(d.Steps >= 0, "Steps is %d, want >= 0", d.Steps)
+	p.check(d.Groups > 0, "Groups is %d, want > 0", d.Groups)
+	p.check(d.MaxGroups >= d.Groups, "MaxGroups is %d, want at least Groups, %d", d.MaxGroups, d.Groups)
+	p.check(*d.MaxStaleness >= 0, "MaxStaleness is %d, want >= 0", *d.MaxStaleness)
+	p.check(d.MaxRefill > 0, "MaxRefill is %d, want > 0", d.MaxRefill)
+	p.check(d.EvalEvery > 0, "EvalEvery is %d, want > 0", d.EvalEvery)
+	d.Gather.check(&p)
+	if m != nil && d.Evaluate != nil {
+		_, logs := m.backend.(logger)
+		p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
 	}
-	_, logs := m.backend.(logger)
-	p.check(m.backend == nil || logs, "Evaluate is set, and %T does not log", m.backend)
+	if err := p.err("pipeline", configHint); err != nil {
+		return d, err
+	}
+	return d, m.readyToTrain("pipeline", d.Train)
 }
 
 type window struct {
@@ -250,19 +229,14 @@ func (w *window) close(step int, committed time.Time, p *pipeline) {
 	for reason, n := range w.dropped {
 		metrics["pipeline/dropped_"+string(reason)] = float64(n)
 	}
-	maps.Copy(metrics, staleness(step, p.batch))
-	closed := &closedWindow{metrics, w.discarded}
-	*w = newWindow()
-	w.closed = closed
-}
-
-// staleness describes the age of the groups that a step is trained on.
-func staleness(step int, batch []*groupJob) map[string]float64 {
 	var ages mean
 	oldest := 0
-	for _, j := range batch {
+	for _, j := range p.batch {
 		ages.add(float64(j.age(step)))
 		oldest = max(oldest, j.age(step))
 	}
-	return map[string]float64{"pipeline/staleness_mean": ages.value(), "pipeline/staleness_max": float64(oldest)}
+	metrics["pipeline/staleness_mean"], metrics["pipeline/staleness_max"] = ages.value(), float64(oldest)
+	closed := &closedWindow{metrics, w.discarded}
+	*w = newWindow()
+	w.closed = closed
 }

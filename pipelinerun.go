@@ -53,8 +53,13 @@ func (p *pipeline) run(ctx context.Context) (*PipelineResult, error) {
 	defer stopEvaluation()
 	err := p.skipLogged(ctx)
 	for done := false; err == nil && !done; {
-		if done, err = p.advance(ctx, evaluations); err == nil && !done {
-			err = p.wait(ctx)
+		if done, err = p.advance(ctx, evaluations); err != nil || done {
+			break
+		}
+		if len(p.running) == 0 && p.batch == nil && !p.evaluating {
+			err = contextError(ctx) // what was dropped has made room for more
+		} else {
+			err = p.receive(ctx)
 		}
 	}
 	p.stopRollouts(err)
@@ -109,13 +114,6 @@ func (p *pipeline) drained() bool {
 }
 
 func (p *pipeline) outstanding() int { return len(p.running) + numGroups(p.ready) + numGroups(p.batch) }
-
-func (p *pipeline) wait(ctx context.Context) error {
-	if len(p.running) == 0 && p.batch == nil && !p.evaluating {
-		return contextError(ctx) // what was dropped has made room for more
-	}
-	return p.receive(ctx)
-}
 
 func (p *pipeline) receive(ctx context.Context) error {
 	var err error

@@ -63,30 +63,25 @@ func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkPreferences(pairs); err != nil {
-		return nil, err
-	}
-	rate, err := m.learningRate(deref(cfg).LearningRate)
-	if err != nil {
-		return nil, err
-	}
-	cfg = cfg.WithDefaults()
-	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
-	l := m.startLearning(PreferenceGroups(pairs))
-	cfg.Progress = both(cfg.Progress, l.progress())
-	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(pairs), l.trajectories(), nil, nil, cfg})
-	return l.end(trainer.TrainDPO(ctx, m, pairs, cfg))
-}
-
-func checkPreferences(pairs []Preference) error {
 	if len(pairs) == 0 {
-		return problems{"no pairs"}.err("train dpo", "give at least one with a chosen and a rejected trajectory")
+		return nil, problems{"no pairs"}.err("train dpo", "give at least one with a chosen and a rejected trajectory")
 	}
 	var p problems
 	for i, pair := range pairs {
 		pair.check(&p, i)
 	}
-	return p.err("train dpo", "a pair is two conversations with the same first messages and different answers")
+	const hint = "a pair is two conversations with the same first messages and different answers"
+	if err := p.err("train dpo", hint); err != nil {
+		return nil, err
+	}
+	given, groups := deref(cfg).LearningRate, PreferenceGroups(pairs)
+	cfg = cfg.WithDefaults()
+	e := TrainStart{Groups: len(pairs), DPO: cfg}
+	l, err := m.startLearning(groups, given, &cfg.LearningRate, &cfg.Progress, e)
+	if err != nil {
+		return nil, err
+	}
+	return l.end(trainer.TrainDPO(ctx, m, pairs, cfg))
 }
 
 // PreferenceGroups returns each pair as a group of two trajectories, the chosen one first: how pairs are counted and
@@ -145,10 +140,7 @@ type DPOConfig struct {
 // WithDefaults returns a copy of c in which every default that its fields document is filled in. A nil c is all
 // defaults.
 func (c *DPOConfig) WithDefaults() *DPOConfig {
-	var d DPOConfig
-	if c != nil {
-		d = *c
-	}
+	d := deref(c)
 	beta := 0.1
 	if d.LengthNormalized {
 		beta = 5

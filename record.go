@@ -76,25 +76,17 @@ func difference(a, b *Message) string {
 }
 
 func sameCalls(a, b []ToolCall) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].ID != b[i].ID || a[i].Name != b[i].Name || !sameArguments(a[i].Arguments, b[i].Arguments) {
+	return slices.EqualFunc(a, b, func(a, b ToolCall) bool {
+		if a.ID != b.ID || a.Name != b.Name {
 			return false
 		}
-	}
-	return true
-}
-
-// sameArguments compares as text, and as JSON for clients that decode and encode arguments.
-func sameArguments(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, okX := decodeAny(a)
-	y, okY := decodeAny(b)
-	return okX && okY && reflect.DeepEqual(x, y)
+		if a.Arguments == b.Arguments {
+			return true
+		}
+		x, okX := decodeAny(a.Arguments) // for clients that decode and encode arguments
+		y, okY := decodeAny(b.Arguments)
+		return okX && okY && reflect.DeepEqual(x, y)
+	})
 }
 
 // decodeAny decodes JSON text, and keeps numbers as they are written.
@@ -184,25 +176,7 @@ func (r *Recorder) add(request *ChatRequest, reply Message) error {
 	tools := toolsText(request.Tools)
 	h := r.continued(request.Messages, tools)
 	if h == nil {
-		h = r.begin(request.Tools, tools, func() string { // Say where messages leave the history that they repeat furthest.
-			messages := request.Messages
-			all, of, n := r.histories(), 0, -1
-			for i, h := range all {
-				if common := commonPrefix(messages, h.Messages); common > n {
-					of, n = i, common
-				}
-			}
-			switch known := all[of].Messages; {
-			case n == len(known):
-				return "the tools differ from those of " + historyName(of)
-			case n == len(messages):
-				return fmt.Sprintf("the request ends before message %d of %s: it was sent again, or is another branch",
-					n, historyName(of))
-			default:
-				return fmt.Sprintf("message %d (%s) differs from that of %s in its %s",
-					n, messages[n].Role, historyName(of), difference(&messages[n], &known[n]))
-			}
-		})
+		h = r.begin(request.Tools, tools, func() string { return r.forkReason(request.Messages) })
 	}
 	for _, m := range request.Messages[len(h.Messages):] {
 		if m.Sample != nil && slices.Contains(r.trajectory.Samples(), m.Sample) {
@@ -248,6 +222,26 @@ func (r *Recorder) begin(tools []Tool, text string, why func() string) *History 
 	r.tools = append(r.tools, text)
 	t.AdditionalHistories = append(t.AdditionalHistories, History{Tools: tools})
 	return &t.AdditionalHistories[len(t.AdditionalHistories)-1]
+}
+
+// forkReason says where messages leave the history that they repeat furthest.
+func (r *Recorder) forkReason(messages []Message) string {
+	all, of, n := r.histories(), 0, -1
+	for i, h := range all {
+		if common := commonPrefix(messages, h.Messages); common > n {
+			of, n = i, common
+		}
+	}
+	switch known := all[of].Messages; {
+	case n == len(known):
+		return "the tools differ from those of " + historyName(of)
+	case n == len(messages):
+		return fmt.Sprintf("the request ends before message %d of %s: it was sent again, or is another branch",
+			n, historyName(of))
+	default:
+		return fmt.Sprintf("message %d (%s) differs from that of %s in its %s",
+			n, messages[n].Role, historyName(of), difference(&messages[n], &known[n]))
+	}
 }
 
 // historyName names the i-th of a trajectory's histories as its stored JSON does.

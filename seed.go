@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"sync/atomic"
@@ -69,21 +70,12 @@ func gatherSeed(ctx context.Context, seed uint64) uint64 {
 // beginning: call it once in a rollout.
 //
 // Outside of a gather it is a source with a fixed seed.
-func Rand(ctx context.Context) *rand.Rand {
-	p := positionOf(ctx)
-	if p == nil {
-		p = &position{}
-	}
-	return newRand(p.id())
-}
+func Rand(ctx context.Context) *rand.Rand { return newRand(cmp.Or(positionOf(ctx), &position{}).id()) }
 
 // GroupRand is [Rand], but the same for all attempts of a group: for an environment in which all attempts of a scenario
 // must see the same random draws.
 func GroupRand(ctx context.Context) *rand.Rand {
-	p := positionOf(ctx)
-	if p == nil {
-		p = &position{}
-	}
+	p := cmp.Or(positionOf(ctx), &position{})
 	return newRand(mix(seedGroup, p.seed, uint64(p.group)))
 }
 

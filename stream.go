@@ -3,7 +3,6 @@ package art
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // Piece is what a driver.Streamer adds to a reply. It may have tokens without text, and text without tokens.
@@ -40,16 +39,9 @@ func (m *Model) Stream(
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	response, err := streamerOf(b).Stream(ctx, m, request, piece)
-	m.tellCompletion(ctx, start, request, response, err)
-	if err != nil {
-		return nil, err
-	}
-	if err := recordCompletion(ctx, request, response.Message); err != nil {
-		return nil, err
-	}
-	return response, nil
+	return only(m.answerAll(ctx, 1, request, func(ctx context.Context, _ int, r *ChatRequest) (*ChatResponse, error) {
+		return streamerOf(b).Stream(ctx, m, r, piece)
+	}))
 }
 
 func streamerOf(b Backend) streamer {

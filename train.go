@@ -36,15 +36,13 @@ func (m *Model) Train(ctx context.Context, groups []*TrajectoryGroup, cfg *Train
 	if err := m.flat.check(m.opts.CollapseAfter, groups); err != nil {
 		return nil, err
 	}
-	rate, err := m.learningRate(deref(cfg).LearningRate)
+	given := deref(cfg).LearningRate
+	cfg = cfg.WithDefaults()
+	e := TrainStart{Groups: len(groups), Config: cfg}
+	l, err := m.startLearning(groups, given, &cfg.LearningRate, &cfg.Progress, e)
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.WithDefaults()
-	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
-	l := m.startLearning(groups)
-	cfg.Progress = both(cfg.Progress, l.progress())
-	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, len(groups), l.trajectories(), cfg, nil, nil})
 	return l.end(m.backend.Train(ctx, m, groups, cfg))
 }
 
@@ -89,25 +87,13 @@ func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *S
 	if len(trajectories) == 0 {
 		return nil, problems{"no trajectories"}.err("train sft", "give at least one with an assistant message")
 	}
-	rate, err := m.learningRate(deref(cfg).LearningRate)
+	given, groups := deref(cfg).LearningRate, []*TrajectoryGroup{{Trajectories: trajectories}}
+	cfg = cfg.WithDefaults()
+	l, err := m.startLearning(groups, given, &cfg.LearningRate, &cfg.Progress, TrainStart{Groups: 1, SFT: cfg})
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.WithDefaults()
-	cfg.LearningRate = cmp.Or(rate, cfg.LearningRate)
-	l := m.startLearning([]*TrajectoryGroup{{Trajectories: trajectories}})
-	cfg.Progress = both(cfg.Progress, l.progress())
-	tell(m.events().TrainStart, TrainStart{m, l.start, l.step, 1, l.trajectories(), nil, cfg, nil})
 	return l.end(trainer.TrainSFT(ctx, m, trajectories, cfg))
-}
-
-// learningRate returns a given rate, or where that is 0 the one that the backend chooses, if it does: 0 otherwise.
-func (m *Model) learningRate(given float64) (float64, error) {
-	b, ok := m.backend.(rateChooser)
-	if given != 0 || !ok {
-		return given, nil
-	}
-	return b.LearningRate(m)
 }
 
 // Trainable returns why m cannot be trained, nil if it can: [ErrNotRegistered], or [ErrFrozen] for a frozen model and a
@@ -133,27 +119,30 @@ type learning struct {
 	groups []*TrajectoryGroup
 }
 
-func (m *Model) startLearning(groups []*TrajectoryGroup) *learning {
-	return &learning{m, time.Now(), m.Step() + 1, groups}
-}
-
-func (l *learning) trajectories() int {
-	n := 0
-	for _, g := range l.groups {
+// startLearning completes the configuration of a training, and the event e that says that it begins: rate is that of the
+// configuration with its defaults, unless one was given or the backend chooses one.
+func (m *Model) startLearning(
+	groups []*TrajectoryGroup, given float64, rate *float64, progress *func(TrainProgress), e TrainStart,
+) (*learning, error) {
+	if b, ok := m.backend.(rateChooser); ok && given == 0 {
+		chosen, err := b.LearningRate(m)
+		if err != nil {
+			return nil, err
+		}
+		*rate = cmp.Or(chosen, *rate)
+	}
+	l := &learning{m, time.Now(), m.Step() + 1, groups}
+	if listener := m.events().OptimizerStep; listener != nil {
+		*progress = both(*progress, func(p TrainProgress) { listener(OptimizerStep{m, l.step, p}) })
+	}
+	e.Model, e.Time, e.Step = m, l.start, l.step
+	for _, g := range groups {
 		if g != nil {
-			n += len(g.Trajectories)
+			e.Trajectories += len(g.Trajectories)
 		}
 	}
-	return n
-}
-
-// progress returns the function that reports optimizer steps, nil when nobody listens.
-func (l *learning) progress() func(TrainProgress) {
-	listener := l.model.events().OptimizerStep
-	if listener == nil {
-		return nil
-	}
-	return func(p TrainProgress) { listener(OptimizerStep{l.model, l.step, p}) }
+	tell(m.events().TrainStart, e)
+	return l, nil
 }
 
 // end records the step of a training that succeeded, and reports how it ended.
@@ -282,12 +271,10 @@ func guard[T any](ctx context.Context, f func() (T, error)) outcome[T] {
 		return o
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case o := <-done:
 		return o
-	case <-timer.C:
+	case <-time.After(grace):
 		return outcome[T]{err: errAbandoned, late: true}
 	}
 }
