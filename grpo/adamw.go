@@ -80,14 +80,9 @@ func GlobalNorm(grads []*Node) *Node {
 	if len(grads) == 0 {
 		panic(fmt.Errorf("grpo: the norm of no gradients"))
 	}
-	var sum *Node
-	for _, g := range grads {
-		squares := ReduceAllSum(Mul(g, g))
-		if sum == nil {
-			sum = squares
-		} else {
-			sum = Add(sum, squares)
-		}
+	sum := ReduceAllSum(Mul(grads[0], grads[0]))
+	for _, g := range grads[1:] {
+		sum = Add(sum, ReduceAllSum(Mul(g, g)))
 	}
 	return Sqrt(sum)
 }

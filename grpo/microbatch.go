@@ -68,78 +68,57 @@ func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
 		m.Starts = append(m.Starts, make([]int32, b.Rows)...)
 		m.Keys = append(m.Keys, make([]int32, b.Rows*b.Keys)...)
 	}
-	p := placing{MicroBatch: m, seqs: seqs, at: make([][]int32, len(seqs))}
+	at := make([][]int32, len(seqs)) // of each sequence, where its tokens are
+	var used [1 + MaxBranches]int
 	for _, r := range rows {
-		if err := p.place(r); err != nil {
-			return nil, err
+		ids, path := seqs[r.Sequence].IDs, at[r.Sequence]
+		if r.Start > 0 {
+			other := seqs[r.From].IDs
+			if len(at[r.From]) < r.Start || len(ids) < r.Start || !slices.Equal(ids[:r.Start], other[:r.Start]) {
+				return nil, fmt.Errorf("grpo: sequences %d and %d do not share %d tokens", r.Sequence, r.From, r.Start)
+			}
+			path = at[r.From][:r.Start:r.Start]
 		}
+		if r.Start < r.End {
+			path = m.place(r, used[r.Rectangle], ids[r.Start:r.End], path)
+			used[r.Rectangle]++
+		}
+		at[r.Sequence] = path
 	}
 	for i := range seqs {
-		if got, want := len(p.at[i]), seqs[i].NumInputs(); got < want {
+		if got, want := len(at[i]), seqs[i].NumInputs(); got < want {
 			return nil, fmt.Errorf("grpo: rows have %d tokens of sequence %d, the model reads %d", got, i, want)
 		}
-		m.Tokens.add(&seqs[i], i, p.at[i])
+		m.Tokens.add(&seqs[i], i, at[i])
 	}
 	m.Tokens.pad(layout.Trained)
 	return m, nil
 }
 
-// placing is a micro-batch that is being filled.
-type placing struct {
-	*MicroBatch
-	seqs []Sequence
-	at   [][]int32 // of each sequence, where its tokens are
-	used [1 + MaxBranches]int
-}
-
-// place puts a row where it belongs.
-func (p *placing) place(r Row) error {
-	seq := &p.seqs[r.Sequence]
-	path := p.at[r.Sequence]
-	if r.Start > 0 {
-		other := &p.seqs[r.From]
-		if len(p.at[r.From]) < r.Start || len(seq.IDs) < r.Start || !slices.Equal(seq.IDs[:r.Start], other.IDs[:r.Start]) {
-			return fmt.Errorf("grpo: sequences %d and %d do not share %d tokens", r.Sequence, r.From, r.Start)
-		}
-		path = p.at[r.From][:r.Start:r.Start]
-	}
-	if r.Start < r.End {
-		p.Placed = append(p.Placed, r)
-		first := p.row(r)
-		copy(p.IDs[first:], seq.IDs[r.Start:r.End])
-		for i := range r.End - r.Start {
-			path = append(path, int32(first+i))
-		}
-		p.addKeys(r, path)
-		p.used[r.Rectangle]++
-	}
-	p.at[r.Sequence] = path
-	return nil
-}
-
-// row returns the index of the first token of the next row of r's rectangle.
-func (p *placing) row(r Row) int {
-	first := 0
+// place puts the ids of r in the row of that number of its rectangle. path says where the tokens before are, and its
+// result where all up to the end are.
+func (m *MicroBatch) place(r Row, number int, ids, path []int32) []int32 {
+	m.Placed = append(m.Placed, r)
+	first := 0 // index of the first token
 	for i := range r.Rectangle {
-		rows, length, _ := p.rectangle(i)
+		rows, length, _ := m.rectangle(i)
 		first += rows * length
 	}
-	_, length, _ := p.rectangle(r.Rectangle)
-	return first + p.used[r.Rectangle]*length
-}
-
-// addKeys says where the tokens up to the end of a branch are.
-func (p *placing) addKeys(r Row, path []int32) {
-	if r.Rectangle == 0 {
-		return
+	_, length, _ := m.rectangle(r.Rectangle)
+	first += number * length
+	copy(m.IDs[first:], ids)
+	for i := range ids {
+		path = append(path, int32(first+i))
 	}
-	rows, keys := p.used[r.Rectangle], 0
-	before := 0
-	for _, b := range p.Branches[:r.Rectangle-1] {
-		before, keys = before+b.Rows, keys+b.Rows*b.Keys
+	if r.Rectangle > 0 {
+		before, keys := 0, 0
+		for _, b := range m.Branches[:r.Rectangle-1] {
+			before, keys = before+b.Rows, keys+b.Rows*b.Keys
+		}
+		m.Starts[before+number] = int32(r.Start)
+		copy(m.Keys[keys+number*m.Branches[r.Rectangle-1].Keys:], path)
 	}
-	p.Starts[before+rows] = int32(r.Start)
-	copy(p.Keys[keys+rows*p.Branches[r.Rectangle-1].Keys:], path)
+	return path
 }
 
 // LogprobTensors returns the inputs that logprobs depend on: ids; of each rectangle of branches ids, starts and keys;
@@ -167,16 +146,11 @@ func (m *MicroBatch) LogprobTensors() []any {
 // [Layout.Shapes] has their shapes, [LossInputsOf] names them in a graph.
 func (m *MicroBatch) Tensors(denominator float32) []any {
 	b, n := &m.Tokens, m.Trained
-	return append(m.LogprobTensors(),
-		tensors.FromFlatDataAndDimensions(b.Old, n),
-		tensors.FromFlatDataAndDimensions(b.Advantage, n),
-		tensors.FromFlatDataAndDimensions(b.Weight, n),
-		tensors.FromFlatDataAndDimensions(b.Mask, n),
-		tensors.FromFlatDataAndDimensions(b.Behavior, n),
-		tensors.FromFlatDataAndDimensions(b.Reference, n),
-		tensors.FromFlatDataAndDimensions(b.Sequence, n, 1),
-		tensors.FromScalar(denominator),
-	)
+	list := m.LogprobTensors()
+	for _, x := range [][]float32{b.Old, b.Advantage, b.Weight, b.Mask, b.Behavior, b.Reference} {
+		list = append(list, tensors.FromFlatDataAndDimensions(x, n))
+	}
+	return append(list, tensors.FromFlatDataAndDimensions(b.Sequence, n, 1), tensors.FromScalar(denominator))
 }
 
 // add appends the trained tokens of a sequence, the i-th, whose tokens are at the given indices.
@@ -192,22 +166,16 @@ func (t *TokenBatch) add(seq *Sequence, i int, indices []int32) {
 		t.Behavior = append(t.Behavior, at(seq.Behavior, j, seq.Logprobs[j]))
 		t.Reference = append(t.Reference, at(seq.Reference, j, 0))
 		t.Advantage = append(t.Advantage, float32(seq.Advantage+at(seq.Shaping, j, 0)))
-		t.addWeight(float32(seq.Weight * at(seq.Weights, j, 1)))
+		weight, mask := float32(seq.Weight*at(seq.Weights, j, 1)), float32(0)
+		if weight != 0 {
+			mask = 1
+			t.NumInLoss++
+		}
+		t.Weight, t.Mask = append(t.Weight, weight), append(t.Mask, mask)
 		t.Staleness = append(t.Staleness, at(seq.Staleness, j, 0))
 		t.Sequence = append(t.Sequence, int32(i))
 		t.NumReal++
 	}
-}
-
-// addWeight appends the weight of a token, and with it the mask.
-func (t *TokenBatch) addWeight(weight float32) {
-	mask := float32(1)
-	if weight == 0 {
-		mask = 0
-	} else {
-		t.NumInLoss++
-	}
-	t.Weight, t.Mask = append(t.Weight, weight), append(t.Mask, mask)
 }
 
 func at[T any](list []T, i int, missing T) T {

@@ -128,7 +128,11 @@ func (l PolicyLoss) perToken(in LossInputs, logRatio, ratio *Node) *Node {
 	case credit.CISPO:
 		return Neg(Mul(Mul(StopGradient(ClipScalar(ratio, lo, hi)), a), in.New))
 	case credit.PPO:
-		return l.dualClip(a, Neg(Min(Mul(ratio, a), Mul(ClipScalar(ratio, lo, hi), a))))
+		loss := Neg(Min(Mul(ratio, a), Mul(ClipScalar(ratio, lo, hi), a)))
+		if l.DualClip == 0 {
+			return loss
+		}
+		return Where(LessThan(a, ZerosLike(a)), Min(loss, MulScalar(a, -l.DualClip)), loss)
 	case credit.ImportanceSampling:
 		return Neg(Mul(ratio, a))
 	case credit.Reinforce:
@@ -139,14 +143,6 @@ func (l PolicyLoss) perToken(in LossInputs, logRatio, ratio *Node) *Node {
 		return Where(GreaterThan(a, ZerosLike(a)), Neg(in.New), ZerosLike(in.New))
 	}
 	panic(fmt.Sprintf("grpo: there is no loss %q", l.Loss)) // Validate has refused it
-}
-
-// dualClip bounds perToken [N] where the advantage a [N] is negative.
-func (l PolicyLoss) dualClip(a, perToken *Node) *Node {
-	if l.DualClip == 0 {
-		return perToken
-	}
-	return Where(LessThan(a, ZerosLike(a)), Min(perToken, MulScalar(a, -l.DualClip)), perToken)
 }
 
 // outside builds [N], whether the ratio lies outside of the bounds.
@@ -182,13 +178,11 @@ var policyMetrics = []Metric{
 	{Name: "loss/entropy", Formula: "mean of -logprob over the trained tokens: an estimate of the entropy", Unit: "nats",
 		Healthy: "falls slowly; near 0 nothing is explored any more"},
 	{Name: "loss/kl_old_new", Formula: "mean of exp(d) - 1 - d, d the log-ratio: an estimate of KL(old, new)",
-		Unit:    "nats",
-		Healthy: "below 0.05"},
+		Unit: "nats", Healthy: "below 0.05"},
 	{Name: clippedFraction, Formula: "trained tokens whose importance ratio lies outside of the bounds",
 		Healthy: "below 0.2"},
 	{Name: "loss/log_ratio_mean", Formula: "mean of |d|, d = log(new / old probability), over updates and tokens",
-		Unit:    "nats",
-		Healthy: "below 0.1"},
+		Unit: "nats", Healthy: "below 0.1"},
 	{Name: "loss/log_ratio_max", Reduction: Maximum, Formula: "maximum of |d|", Unit: "nats"},
 }
 

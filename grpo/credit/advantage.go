@@ -65,7 +65,19 @@ func (c AdvantageConfig) validate() error {
 	checkName(&found, "baseline", c.Baseline, BaselineMean, BaselineLeaveOne)
 	checkName(&found, "scale", c.Scale, ScaleStd, ScaleNone, ScaleBatch)
 	found.notNegative("variance tolerance", &c.Tolerance)
-	c.checkObjective(&found)
+	checkName(&found, "objective", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK, ObjectiveMaxK)
+	switch c.Objective {
+	case ObjectivePassK, ObjectiveMaxK:
+		least := 1
+		if c.Objective == ObjectiveMaxK {
+			least = 2
+		}
+		found.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
+		found.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
+			c.Baseline)
+	default:
+		found.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
+	}
 	return found.err()
 }
 
@@ -142,12 +154,9 @@ func scaled(x []float64, exponent int) []float64 {
 func (c AdvantageConfig) tolerance() float64 { return cmp.Or(c.Tolerance, varianceTolerance) }
 
 func (c AdvantageConfig) untrainable(rewards []float64) Reason {
-	for _, r := range rewards {
-		if !finite(r) {
-			return ReasonBadReward
-		}
-	}
 	switch {
+	case slices.ContainsFunc(rewards, func(r float64) bool { return !finite(r) }):
+		return ReasonBadReward
 	case len(rewards) == 0:
 		return ReasonEmptyGroup
 	case len(rewards) == 1:
@@ -243,22 +252,6 @@ const (
 	ObjectiveMaxK Objective = "max@k"
 )
 
-func (c AdvantageConfig) checkObjective(found *problems) {
-	checkName(found, "objective", c.Objective, ObjectiveMean, ObjectiveRank, ObjectivePassK, ObjectiveMaxK)
-	switch c.Objective {
-	case ObjectivePassK, ObjectiveMaxK:
-		least := 1
-		if c.Objective == ObjectiveMaxK {
-			least = 2
-		}
-		found.check(c.K >= least, "K is %d, objective %q needs at least %d", c.K, c.Objective, least)
-		found.check(c.Baseline != BaselineLeaveOne, "objective %q has a baseline of its own, leave out %q", c.Objective,
-			c.Baseline)
-	default:
-		found.check(c.K == 0, "K is %d, only objectives %q and %q use it", c.K, ObjectivePassK, ObjectiveMaxK)
-	}
-}
-
 // Transformed returns what the objective makes of the rewards of one group, before a baseline and a scale:
 //
 //	r                                        (ObjectiveMean)
@@ -332,8 +325,7 @@ func (c AdvantageConfig) passK(rewards []float64) ([]float64, Reason) {
 	}
 	out := make([]float64, n)
 	for i, r := range rewards {
-		out[i] = lost
-		if r == 1 {
+		if out[i] = lost; r == 1 {
 			out[i] = right
 		}
 	}

@@ -58,8 +58,21 @@ func (c Config) Validate(own ...Loss) error {
 		found.check(!c.Precalculate || c.Correction.Method != "" || c.KL.Advantage,
 			"precalculate logprobs does nothing: loss %q has no importance ratio", loss)
 	}
-	if loss == CrossEntropy {
-		c.checkSigns(&found)
+	if loss == CrossEntropy { // which takes the sign of advantages: nothing may change their size alone
+		for _, option := range []struct {
+			fits bool
+			what string
+		}{
+			{c.Normalize.Balance == 0, "advantage balance"},
+			{c.Advantages.Scale == "" || c.Advantages.Scale == ScaleStd, "scale"},
+			{c.Advantages.Baseline == "" || c.Advantages.Baseline == BaselineMean, "baseline"},
+			{c.Normalize.Advantages == nil || *c.Normalize.Advantages, "normalize advantages"},
+		} {
+			found.check(option.fits, "loss %q takes no %s: it uses the sign of advantages only", CrossEntropy, option.what)
+		}
+		found.check(!c.KL.Advantage,
+			"loss %q takes no KL in advantages, which would choose the tokens that are trained on: leave out KL.Advantage for "+
+				"a penalty in the loss", CrossEntropy)
 	}
 	switch c.Advantages.Objective {
 	case ObjectiveMaxK:
@@ -73,24 +86,6 @@ func (c Config) Validate(own ...Loss) error {
 				"objective %q", ObjectivePassK, ObjectiveMaxK)
 	}
 	return found.err()
-}
-
-// checkSigns checks that nothing is set that changes the size of advantages alone: [CrossEntropy] takes their sign.
-func (c Config) checkSigns(found *problems) {
-	for _, option := range []struct {
-		fits bool
-		what string
-	}{
-		{c.Normalize.Balance == 0, "advantage balance"},
-		{c.Advantages.Scale == "" || c.Advantages.Scale == ScaleStd, "scale"},
-		{c.Advantages.Baseline == "" || c.Advantages.Baseline == BaselineMean, "baseline"},
-		{c.Normalize.Advantages == nil || *c.Normalize.Advantages, "normalize advantages"},
-	} {
-		found.check(option.fits, "loss %q takes no %s: it uses the sign of advantages only", CrossEntropy, option.what)
-	}
-	found.check(!c.KL.Advantage,
-		"loss %q takes no KL in advantages, which would choose the tokens that are trained on: leave out KL.Advantage for "+
-			"a penalty in the loss", CrossEntropy)
 }
 
 // Reason says why something was not trained on.

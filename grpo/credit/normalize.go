@@ -2,6 +2,7 @@ package credit
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -82,19 +83,13 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	// Set weights. The mean of 1/T over N trained tokens of K trajectories is K/N.
-	tokens := map[int]int{} // trained tokens by trajectory
-	total := 0
+	tokens, total := map[int]int{}, NumTrained(out) // trained tokens, by trajectory and all
 	for i := range out {
-		n := out[i].NumTrained()
-		tokens[out[i].Trajectory] += n
-		total += n
+		tokens[out[i].Trajectory] += out[i].NumTrained()
 	}
 	length := cfg.Length
 	if length == 0 {
-		for _, n := range tokens {
-			length = max(length, n)
-		}
+		length = slices.Max(append(slices.Collect(maps.Values(tokens)), 0))
 	}
 	for i := range out {
 		switch cfg.Weighting {
@@ -103,11 +98,9 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 		case WeightConstant:
 			out[i].Weight = float64(total) / (float64(len(tokens)) * float64(length))
 		default:
+			// The mean of 1/T over N trained tokens of K trajectories is K/N.
 			out[i].Weight = float64(total) / (float64(len(tokens)) * float64(tokens[out[i].Trajectory]))
 		}
-	}
-	// Shrink the advantages of one sign.
-	for i := range out {
 		switch a := &out[i].Advantage; {
 		case cfg.Balance > 0 && *a < 0:
 			*a *= 1 - cfg.Balance
@@ -118,17 +111,13 @@ func Normalize(seqs []Sequence, cfg NormalizeConfig) ([]Sequence, error) {
 	if cfg.Advantages == nil || *cfg.Advantages {
 		rescale(out)
 	}
-	return out, checkRange(out)
-}
-
-func checkRange(seqs []Sequence) error {
-	for i := range seqs {
-		if a := seqs[i].Advantage; math.Abs(a) > math.MaxFloat32 {
-			return fmt.Errorf("credit: sequence %d has advantage %v, beyond float32: make rewards smaller, or have advantages "+
-				"divided by the standard deviation or the batch's scale", i, a)
+	for i := range out {
+		if a := out[i].Advantage; math.Abs(a) > math.MaxFloat32 {
+			return out, fmt.Errorf("credit: sequence %d has advantage %v, beyond float32: make rewards smaller, or have "+
+				"advantages divided by the standard deviation or the batch's scale", i, a)
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // rescale divides advantages by the weighted mean of their absolute values. They are brought within 1 by a power of two

@@ -1,8 +1,6 @@
 package credit
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -21,14 +19,10 @@ type Preference struct {
 
 // Validate lists every problem.
 func (l Preference) Validate() error {
-	var errs []error
-	if !(l.Beta > 0 && finite(l.Beta)) {
-		errs = append(errs, fmt.Errorf("credit: beta is %v, want a finite number > 0", l.Beta))
-	}
-	if !(l.Smoothing >= 0 && l.Smoothing < 0.5) {
-		errs = append(errs, fmt.Errorf("credit: smoothing is %v, want 0 <= smoothing < 0.5", l.Smoothing))
-	}
-	return errors.Join(errs...)
+	var found problems
+	found.check(l.Beta > 0 && finite(l.Beta), "credit: beta is %v, want a finite number > 0", l.Beta)
+	found.check(l.Smoothing >= 0 && l.Smoothing < 0.5, "credit: smoothing is %v, want 0 <= smoothing < 0.5", l.Smoothing)
+	return found.err()
 }
 
 // Linearize returns pairs with the derivatives of the loss as advantages, and the value of the loss: the mean over

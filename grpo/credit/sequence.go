@@ -39,19 +39,16 @@ func (s *Sequence) NumTrained() int {
 	return n
 }
 
-// last returns the index of the last trained token, -1 when there is none.
-func (s *Sequence) last() int {
-	for i := len(s.Trained) - 1; i >= 0; i-- {
-		if s.Trained[i] {
+// NumInputs returns the number of leading tokens that the model must read to predict every trained one. What comes
+// from the last trained token on predicts nothing, so package grpo leaves it out.
+func (s *Sequence) NumInputs() int {
+	for i, trained := range slices.Backward(s.Trained) {
+		if trained {
 			return i
 		}
 	}
-	return -1
+	return 0
 }
-
-// NumInputs returns the number of leading tokens that the model must read to predict every trained one. What comes
-// from the last trained token on predicts nothing, so package grpo leaves it out.
-func (s *Sequence) NumInputs() int { return max(s.last(), 0) }
 
 // NumTrained returns the number of trained tokens of a batch.
 func NumTrained(seqs []Sequence) int {
@@ -68,7 +65,6 @@ func (s *Sequence) Validate() error {
 		return fmt.Errorf("credit: sequence has %d ids, %d trained marks and %d logprobs; all three must be per token",
 			len(s.IDs), len(s.Trained), len(s.Logprobs))
 	}
-	// Report an optional list that is not per token.
 	for _, list := range []struct {
 		what string
 		len  int
@@ -103,11 +99,8 @@ func (s *Sequence) Validate() error {
 
 // validateTokens reports the first negative id, and the first invalid number of each list.
 func (s *Sequence) validateTokens(fail func(format string, args ...any)) {
-	for i, id := range s.IDs {
-		if id < 0 {
-			fail("has id %d at %d", id, i)
-			break
-		}
+	if i := slices.IndexFunc(s.IDs, func(id int32) bool { return id < 0 }); i >= 0 {
+		fail("has id %d at %d", s.IDs[i], i)
 	}
 	for _, list := range [][]float32{s.Logprobs, s.Old, s.Behavior, s.Reference} {
 		for i, logprob := range list {
