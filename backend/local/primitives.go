@@ -189,7 +189,7 @@ func sameTargets(d *loop.Datum, s *grpo.Sequence, k int) bool {
 	return true
 }
 
-// tokenLoss returns a loss of [loop.TokenLosses] with a complete configuration, or one of [Options].Losses.
+// tokenLoss returns a loss of [loop.LossConfig] with a complete configuration, or one of [Options].Losses.
 func (b *Backend) tokenLoss(name credit.Loss, config loop.LossConfig) grpo.Loss {
 	low, high := 1-config["clip_low_threshold"], config["clip_high_threshold"]-1
 	switch name {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/grpo/credit"
-	"github.com/goart-dev/art/internal/problems"
 )
 
 // Datum is one sequence of tokens to train on: N ids that the model reads, and what it is to predict after each. Lists
@@ -34,7 +33,7 @@ type Datum struct {
 const NoTarget int32 = -1
 
 // InLoss reports whether the i-th of Targets is in a loss, which metrics are of too: it is not NoTarget, its weight is
-// not 0, and neither is its advantage where the loss is a multiple of that, as all of [TokenLosses] but
+// not 0, and neither is its advantage where the loss is a multiple of that, as all named in [LossConfig] but
 // [credit.CrossEntropy] and [credit.DRO] are. So the positions of a prompt are out whichever way they are marked.
 func (d *Datum) InLoss(loss credit.Loss, i int) bool {
 	if d.Targets[i] == NoTarget || d.Weights != nil && d.Weights[i] == 0 {
@@ -56,17 +55,6 @@ type ForwardResult struct {
 	// NotFinite lists the data whose loss or gradient is NaN or infinite: all data, when those of each alone are finite
 	// and only the sum overflows. The next OptimStep is then skipped.
 	NotFinite []int
-}
-
-// checkData adds what is wrong with data for a loss that the backend has.
-func checkData(p *problems.List, data []Datum, loss credit.Loss) {
-	p.Check(len(data) > 0, "there are no data")
-	traits, known := tokenLosses[loss]
-	for i := range data {
-		if what := data[i].problem(loss, traits.policy || !known); what != "" {
-			p.Addf("datum %d %s", i, what)
-		}
-	}
 }
 
 // problem says what is wrong with a datum, "" if nothing is.

@@ -73,7 +73,12 @@ func prepare(
 	}
 	var p problems.List
 	if config = config.fill(&p, loss, own); len(p) == 0 {
-		checkData(&p, data, loss)
+		p.Check(len(data) > 0, "there are no data")
+		traits, known := tokenLosses[loss]
+		for i := range data {
+			what := data[i].problem(loss, traits.policy || !known)
+			p.Check(what == "", "datum %d %s", i, what)
+		}
 	}
 	return t, config, p.Err(op, "correct the arguments")
 }

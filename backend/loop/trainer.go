@@ -2,9 +2,12 @@ package loop
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/problems"
 )
 
 // Trainer is a [art.Backend] with the primitives of training, for a loop of one's own: [ForwardBackward],
@@ -68,4 +71,79 @@ type SavedWeights struct {
 	Name, Path string
 	Optimizer  bool  // it can be loaded with its optimizer
 	Bytes      int64 // 0 when the backend does not know
+}
+
+// AdamW holds the options of one optimizer step. They may differ from step to step. Zeros mean zero: begin with
+// [DefaultAdamW].
+type AdamW struct {
+	LearningRate float64
+	Beta1, Beta2 float64 // decay of the moments per step, from 0 to below 1
+	Eps          float64 // added to the root of the second moment, above 0
+	WeightDecay  float64 // decoupled: a step subtracts LearningRate·WeightDecay of each weight
+	GradClipNorm float64 // bound of the global norm of the gradient; 0 is off
+}
+
+// DefaultAdamW returns Tinker's defaults: learning rate 1e-4, betas 0.9 and 0.95, eps 1e-12, nothing else.
+func DefaultAdamW() AdamW { return AdamW{LearningRate: 1e-4, Beta1: 0.9, Beta2: 0.95, Eps: 1e-12} }
+
+// OptimResult is the result of an optimizer step.
+type OptimResult struct {
+	// GradNorm is the global norm of the gradient, before clipping. Not finite when Skipped.
+	GradNorm float64
+	// Skipped says that the gradient or its loss was not finite: weights and moments are what they were, and the gradients
+	// are dropped.
+	Skipped bool
+	// Updates is how many the training state has seen since its optimizer was new, this one included.
+	Updates int
+}
+
+// LossConfig are the options of a loss of [ForwardBackward], by the keys of the Tinker API. Keys that are missing
+// have their defaults, and others are an error. With p the logprob of a target under the weights, q its
+// [Datum].Logprobs, r = exp(p - q), A its advantage and w its weight, the losses are sums over all targets of w times
+//
+//	cross_entropy        -p
+//	importance_sampling  -r·A
+//	ppo                  -min(r·A, clip(r, lo, hi)·A)
+//	cispo                -stop_gradient(clip(r, lo, hi))·A·p
+//	dro                  -(p·A - beta/2·(p - q)²)
+//
+// where lo is clip_low_threshold, by default 0.8 of ppo and 0 of cispo; hi is clip_high_threshold, by default 1.2 and
+// 4; and beta is 0.05 by default.
+//
+// [credit.Loss] has the sources of the formulas, and advice. There is no mean: scale by weights, advantages or the
+// learning rate. Other losses that the backend has (driver.LossProvider) can be named too, and have no options.
+type LossConfig map[string]float64
+
+// tokenLosses are the named losses of a [Trainer], with their options and defaults.
+var tokenLosses = map[credit.Loss]struct {
+	config LossConfig
+	policy bool // it needs advantages and logprobs
+}{
+	credit.CrossEntropy:       {},
+	credit.ImportanceSampling: {policy: true},
+	credit.PPO:                {LossConfig{"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}, true},
+	credit.CISPO:              {LossConfig{"clip_low_threshold": 0, "clip_high_threshold": 4}, true},
+	credit.DRO:                {LossConfig{"beta": 0.05}, true},
+}
+
+// fill returns a copy of c with the defaults of a loss, and adds what is wrong with it to p. own are further losses.
+func (c LossConfig) fill(p *problems.List, loss credit.Loss, own []credit.Loss) LossConfig {
+	traits, known := tokenLosses[loss]
+	if !known && !slices.Contains(own, loss) {
+		named := []credit.Loss{credit.CrossEntropy, credit.ImportanceSampling, credit.PPO, credit.CISPO, credit.DRO}
+		p.Addf("unknown loss %q, want one of %q", loss, append(named, own...))
+		return nil
+	}
+	out := maps.Clone(traits.config)
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		if _, ok := out[key]; !ok {
+			p.Addf("loss %q has no option %q, want one of %q", loss, key, slices.Sorted(maps.Keys(out)))
+			continue
+		}
+		out[key] = c[key]
+		p.NotNegative(key, c[key])
+	}
+	lo, hi := out["clip_low_threshold"], out["clip_high_threshold"]
+	p.Check(lo <= hi, "clip_low_threshold is %v, above clip_high_threshold, %v", lo, hi)
+	return out
 }

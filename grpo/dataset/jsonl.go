@@ -97,7 +97,6 @@ func (f *jsonlFile) start() error {
 		return fmt.Errorf("%w: %w", art.ErrStorage, err)
 	}
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		// Decompress up to the offset.
 		unzip, err := gzip.NewReader(f.in)
 		if err != nil {
 			return gzipError(err)

@@ -2,6 +2,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -79,11 +80,11 @@ func Stream[T any](files []string, opts *StreamOptions) iter.Seq2[StreamRecord[T
 		}
 		for err == nil {
 			var line dealtLine
-			if line, err = s.next(); err != nil {
-				break
-			}
 			var r StreamRecord[T]
-			if r, err = recordOf[T](line); err == nil && !yield(r, nil) {
+			if line, err = s.next(); err == nil {
+				r, err = recordOf[T](line)
+			}
+			if err == nil && !yield(r, nil) {
 				return
 			}
 		}
@@ -179,9 +180,7 @@ func (b *batcher) next() ([]dealtLine, error) {
 		}
 		lines = append(lines, line)
 	}
-	// Count the batch that ends at a position.
-	end := &lines[len(lines)-1].after
-	s := b.stream
+	end, s := &lines[len(lines)-1].after, b.stream
 	if end.Epoch != s.batchEpoch {
 		s.batchEpoch, s.epochStep = end.Epoch, 0
 	}
@@ -206,13 +205,7 @@ func (o *StreamOptions) withDefaults() StreamOptions {
 	if o != nil {
 		d = *o
 	}
-	d.Shuffle = max(d.Shuffle, 1)
-	if d.Epochs == 0 {
-		d.Epochs = 1
-	}
-	if d.MaxLine == 0 {
-		d.MaxLine = 16 << 20
-	}
+	d.Shuffle, d.Epochs, d.MaxLine = max(d.Shuffle, 1), cmp.Or(d.Epochs, 1), cmp.Or(d.MaxLine, 16<<20)
 	return d
 }
 
@@ -257,7 +250,6 @@ type lineStream struct {
 // newStream checks the options. Nothing is opened yet.
 func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
 	o := opts.withDefaults()
-	// List every problem.
 	var p problems.List
 	p.Check(len(files) > 0, "no files")
 	p.Check(o.MaxLine > 0, "MaxLine is %d, want > 0", o.MaxLine)
@@ -325,7 +317,6 @@ func (s *lineStream) advance() error {
 		s.at = s.refill
 	}
 	s.started = true
-	// Read the lines of the buffer that begins at s.at, and shuffles them.
 	s.buffer = s.buffer[:0]
 	want, size := s.bufferSize(), int64(0)
 	end := s.at
@@ -356,7 +347,6 @@ func (s *lineStream) advance() error {
 	if s.fresh { // no file has a line: there would be epochs of nothing for ever
 		return io.EOF
 	}
-	// Go to the beginning of an epoch.
 	epoch := s.at.Epoch + 1
 	s.close()
 	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
@@ -396,9 +386,7 @@ func (s *lineStream) read(at *StreamPosition) (jsonlLine, error) {
 
 func (s *lineStream) close() {
 	if s.file != nil {
-		// Close the file. Nothing was written to it, so that there is no error to tell.
-		f := s.file
-		_ = f.file.Close()
+		_ = s.file.file.Close() // nothing was written to it
 		s.file = nil
 	}
 }
