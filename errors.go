@@ -98,14 +98,12 @@ func (p *problems) check(ok bool, format string, args ...any) {
 	}
 }
 
-// maxListed is how many problems an error lists: arguments may come from another process, and be long.
-const maxListed = 20
-
 // err returns the problems as one [ErrInvalid], or nil when there is none.
 func (p problems) err(op, hint string) error {
 	if len(p) == 0 {
 		return nil
 	}
+	const maxListed = 20 // arguments may come from another process, and be long
 	listed := strings.Join(p[:min(len(p), maxListed)], "; ")
 	if more := len(p) - maxListed; more > 0 {
 		listed += fmt.Sprintf("; and %d more", more)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -306,7 +305,7 @@ func (g *gathering) finish(ctx context.Context, s *scenarioState, group *Traject
 		if o.err != nil {
 			o.value = []*TrajectoryGroup{g.failGroup(s, o.err)}
 		}
-		groups = slices.DeleteFunc(o.value, func(g *TrajectoryGroup) bool { return g == nil })
+		groups = present(o.value)
 		if len(groups) > 0 {
 			if groups[0].Metrics == nil {
 				groups[0].Metrics = map[string]float64{}

@@ -266,15 +266,6 @@ var htmlEscapes = map[string]string{
 	`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029",
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // number is a float64 in stored JSON. What JSON has no number for is a string: "NaN", "Infinity", "-Infinity".
 type number float64
 
@@ -395,7 +386,6 @@ func (l *label) UnmarshalJSON(data []byte) error {
 		l.value = float64(special.Float)
 		return nil
 	case kindNumber:
-		// Read an int or a float64.
 		text := string(data)
 		if strings.ContainsAny(text, ".eE") {
 			x, err := parseNumber(text, 64)

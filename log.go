@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -52,7 +53,6 @@ func (m *Model) Log(ctx context.Context, split string, groups []*TrajectoryGroup
 func (m *Model) logAt(
 	ctx context.Context, split string, step int, groups []*TrajectoryGroup, metrics map[string]float64,
 ) error {
-	// Prefix keys without a section with the split, and drops NaN.
 	all := make(map[string]float64, len(metrics))
 	for key, value := range metrics {
 		if math.IsNaN(value) {
@@ -74,14 +74,8 @@ func (m *Model) logAt(
 // beyond current comes from another run, and does not count.
 func policyStep(groups []*TrajectoryGroup, current int) int {
 	newest := -1
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		for _, t := range g.Trajectories {
-			if t == nil {
-				continue
-			}
+	for _, g := range present(groups) {
+		for _, t := range present(g.Trajectories) {
 			for _, s := range t.Samples() {
 				if s.Step <= current {
 					newest = max(newest, s.Step)
@@ -95,22 +89,21 @@ func policyStep(groups []*TrajectoryGroup, current int) int {
 	return newest
 }
 
+// present returns the pointers of a list that are not nil.
+func present[T any](list []*T) []*T {
+	return slices.DeleteFunc(slices.Clone(list), func(p *T) bool { return p == nil })
+}
+
 // Metrics computes what [Model.Log] adds for groups, under keys without a split, such as "reward". Keys without a value
 // are left out.
 func Metrics(groups ...*TrajectoryGroup) map[string]float64 {
 	named, own := means{}, means{}
 	failures, trajectories := 0, 0
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
+	for _, g := range present(groups) {
 		failures += len(g.Failures)
 		named.addAll("group_", g.Metrics)
 		var rewards []float64
-		for _, t := range g.Trajectories {
-			if t == nil {
-				continue
-			}
+		for _, t := range present(g.Trajectories) {
 			trajectories++
 			rewards = append(rewards, t.Reward)
 			named.addAll("", t.Metrics)

@@ -265,7 +265,7 @@ func (m *Message) canonical() []byte {
 		b = appendQuoted(b, m.Content)
 	}
 	b = appendText(b, "reasoning_content", m.Reasoning)
-	if calls := m.callsJSON(); calls != nil {
+	if calls, _ := arrayOf(m.ToolCalls); calls != nil { // calls always encode
 		b = appendField(b, "tool_calls", calls)
 	}
 	b = appendText(b, "tool_call_id", m.ToolCallID)
@@ -282,7 +282,8 @@ func appendText(b []byte, key, value string) []byte {
 
 func (m *Message) known() []knownField {
 	content := quote(m.Content)
-	if m.Content == "" && len(m.ToolCalls) > 0 {
+	calls, _ := arrayOf(m.ToolCalls)
+	if m.Content == "" && calls != nil {
 		content = json.RawMessage("null")
 	}
 	return []knownField{
@@ -292,8 +293,8 @@ func (m *Message) known() []knownField {
 			return err == nil && text == m.Content
 		}},
 		textField("reasoning_content", m.Reasoning),
-		{key: "tool_calls", raw: m.callsJSON(), zero: len(m.ToolCalls) == 0, says: func(json.RawMessage) bool {
-			return len(m.ToolCalls) == 0 // of tool calls only null and [] are kept
+		{key: "tool_calls", raw: calls, zero: calls == nil, says: func(json.RawMessage) bool {
+			return calls == nil // of tool calls only null and [] are kept
 		}},
 		textField("tool_call_id", m.ToolCallID),
 		textField("name", m.Name),
@@ -306,20 +307,6 @@ func textField(key, value string) knownField {
 		k.raw = quote(value)
 	}
 	return k
-}
-
-func (m *Message) callsJSON() json.RawMessage {
-	if len(m.ToolCalls) == 0 {
-		return nil
-	}
-	b := []byte{'['}
-	for i := range m.ToolCalls {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, m.ToolCalls[i].encode()...)
-	}
-	return append(b, ']')
 }
 
 // UnmarshalJSON reads a tool call in OpenAI's wire form. Arguments is the text of function.arguments; from servers that
@@ -365,22 +352,13 @@ func (d *decoder) arguments() string {
 }
 
 // MarshalJSON writes OpenAI's wire form; see [ToolCall.UnmarshalJSON].
-func (c ToolCall) MarshalJSON() ([]byte, error) { return c.encode(), nil }
-
-func (c *ToolCall) encode() []byte {
-	// Only a call that was read without a function has none.
-	isFunction := c.wire == nil || hasFunction(c.wire) || c.Name != ""
-	return appendObject(nil, c.wire, c.known(isFunction))
+func (c ToolCall) MarshalJSON() ([]byte, error) {
+	return appendObject(nil, c.wire, c.known(isFunction(c.wire, c.Name))), nil
 }
 
-// hasFunction reports whether an object that was read has the field "function".
-func hasFunction(wire []wireField) bool {
-	for _, f := range wire {
-		if f.key == "function" {
-			return true
-		}
-	}
-	return false
+// isFunction reports whether a tool or a call has the field "function": only one that was read without it has none.
+func isFunction(wire []wireField, name string) bool {
+	return wire == nil || name != "" || slices.ContainsFunc(wire, func(f wireField) bool { return f.key == "function" })
 }
 
 func (c *ToolCall) known(isFunction bool) []knownField {
@@ -452,8 +430,7 @@ func (t Tool) MarshalJSON() ([]byte, error) {
 	if t.Parameters != nil && !json.Valid(t.Parameters) {
 		return nil, wireError("write tool", &fieldError{"function.parameters", "of " + t.Name + " is not valid JSON"})
 	}
-	isFunction := t.wire == nil || hasFunction(t.wire) || t.Name != ""
-	return appendObject(nil, t.wire, t.known(isFunction)), nil
+	return appendObject(nil, t.wire, t.known(isFunction(t.wire, t.Name))), nil
 }
 
 func (t *Tool) known(isFunction bool) []knownField {

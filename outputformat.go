@@ -48,10 +48,6 @@ type ToolChoice struct {
 	Name string   `json:"name,omitempty"` // for ToolNamed
 }
 
-func (c *ToolChoice) forces() bool {
-	return c != nil && (c.Mode == ToolRequired || c.Mode == ToolNamed)
-}
-
 // Restricts reports whether a grammar restricts which tokens a reply may have.
 func (s Sampling) Restricts() bool { return s.ResponseFormat != nil || s.ToolChoice != nil }
 
@@ -71,9 +67,7 @@ func (f *ResponseFormat) clone() *ResponseFormat {
 }
 
 func (s Sampling) validateOutput(p *problems) {
-	if s.ResponseFormat != nil {
-		// Check that a format has what its type needs, and nothing else.
-		f := s.ResponseFormat
+	if f := s.ResponseFormat; f != nil { // it has what its type needs, and nothing else
 		switch f.Type {
 		case FormatText, FormatJSONObject:
 		case FormatJSONSchema:
@@ -85,8 +79,9 @@ func (s Sampling) validateOutput(p *problems) {
 		default:
 			p.check(false, "response_format.type is %q, want text, json_object, json_schema, regex or choice", f.Type)
 		}
-		utf8Only := !slices.ContainsFunc(append([]string{f.Name, f.Regex}, f.Choice...), invalidUTF8)
-		p.check(utf8Only, "response_format has a text that is not UTF-8")
+		invalid := func(s string) bool { return !utf8.ValidString(s) }
+		p.check(!slices.ContainsFunc(append([]string{f.Name, f.Regex}, f.Choice...), invalid),
+			"response_format has a text that is not UTF-8")
 		other := (f.Schema != nil || f.Name != "") && f.Type != FormatJSONSchema || f.Regex != "" && f.Type != FormatRegex ||
 			f.Choice != nil && f.Type != FormatChoice
 		p.check(!other, "response_format of type %q has fields of another type", f.Type)
@@ -99,11 +94,9 @@ func (s Sampling) validateOutput(p *problems) {
 	p.check(known, "tool_choice is %q, want auto, none, required or named", c.Mode)
 	p.check((c.Mode == ToolNamed) == (c.Name != ""), "tool_choice is %q with the name %q: a name goes with %q", c.Mode,
 		c.Name, ToolNamed)
-	both := c.forces() && s.ResponseFormat != nil
-	p.check(!both, "response_format and a tool_choice that forces a call exclude each other")
+	p.check(s.ResponseFormat == nil || c.Mode != ToolRequired && c.Mode != ToolNamed,
+		"response_format and a tool_choice that forces a call exclude each other")
 }
-
-func invalidUTF8(s string) bool { return !utf8.ValidString(s) }
 
 // resolveTools checks a tool choice against the tools of a request and returns those that the model sees.
 func (s *Sampling) resolveTools(tools []Tool) ([]Tool, error) {

@@ -192,11 +192,9 @@ func newWindow() window { return window{start: time.Now(), dropped: map[credit.R
 func (w *window) add(j *groupJob) {
 	for _, g := range j.groups {
 		w.cut += int(g.Metrics["rollouts_cut"])
-		for _, t := range g.Trajectories {
-			if t != nil {
-				w.rewards.add(t.Reward)
-				w.tokens += sampledTokens(t)
-			}
+		for _, t := range present(g.Trajectories) {
+			w.rewards.add(t.Reward)
+			w.tokens += sampledTokens(t)
 		}
 	}
 	w.rollouts += j.rollouts

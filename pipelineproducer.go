@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -182,7 +183,8 @@ func (s *scenarioProducer) start(ctx context.Context, ended chan<- *groupJob) *g
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	j := newGroupJob(number, cancel)
-	j.queue = newRolloutQueue(s.limit, s.opts.Gather.GroupSize+s.opts.Gather.Extra)
+	j.queue = &rolloutQueue{limit: s.limit}
+	j.queue.length.Store(int64(s.opts.Gather.GroupSize + s.opts.Gather.Extra))
 	s.newest = j
 	scenario := s.scenario(number)
 	go func() {
@@ -263,10 +265,7 @@ func (s *sourceProducer) start(ctx context.Context, ended chan<- *groupJob) *gro
 // oldestStep returns the lowest step among the samples of a group, and current when there are none.
 func oldestStep(g *TrajectoryGroup, current int) int {
 	oldest := current
-	for _, t := range g.Trajectories {
-		if t == nil {
-			continue
-		}
+	for _, t := range present(g.Trajectories) {
 		if first, _, ok := t.PolicySteps(); ok {
 			oldest = min(oldest, first)
 		}
@@ -283,3 +282,86 @@ func (s *sourceProducer) save(context.Context, int, []*groupJob) error { return 
 func (s *sourceProducer) changed() <-chan struct{} { return nil }
 
 func (s *sourceProducer) busy() (time.Duration, bool) { return 0, false }
+
+// rolloutLimit bounds the rollouts that run at once in several gathers: a semaphore that measures how many do.
+type rolloutLimit struct {
+	slots chan struct{} // full when no slot is free
+	freed chan struct{} // has an element when a slot has become free, or a queue has become empty
+
+	mu      sync.Mutex
+	running int
+	changed time.Time
+	busy    time.Duration // sum over the rollouts of how long they ran, since it was last taken
+}
+
+func newRolloutLimit(n int) *rolloutLimit {
+	return &rolloutLimit{slots: make(chan struct{}, n), freed: make(chan struct{}, 1), changed: time.Now()}
+}
+
+func (l *rolloutLimit) free() bool { return len(l.slots) < cap(l.slots) }
+
+func (l *rolloutLimit) count(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.measure()
+	l.running += n
+}
+
+// measure brings busy up to now. l.mu is held.
+func (l *rolloutLimit) measure() {
+	now := time.Now()
+	l.busy += time.Duration(l.running) * now.Sub(l.changed)
+	l.changed = now
+}
+
+// takeBusy returns how long rollouts ran since the last call, all together.
+func (l *rolloutLimit) takeBusy() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.measure()
+	busy := l.busy
+	l.busy = 0
+	return busy
+}
+
+// notifyFreed says that something has changed for those who want to start rollouts.
+func (l *rolloutLimit) notifyFreed() {
+	select {
+	case l.freed <- struct{}{}:
+	default: // it is said already
+	}
+}
+
+// rolloutQueue has the rollouts of one gather that wait for slots of a limit. A nil *rolloutQueue has no limit.
+type rolloutQueue struct {
+	limit  *rolloutLimit
+	length atomic.Int64 // rollouts that wait
+}
+
+// acquire waits for a slot. It returns false when ctx ends first.
+func (q *rolloutQueue) acquire(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if q == nil {
+		return true
+	}
+	select {
+	case q.limit.slots <- struct{}{}:
+		q.limit.count(1)
+		if q.length.Add(-1) == 0 {
+			q.limit.notifyFreed()
+		}
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (q *rolloutQueue) release() {
+	if q != nil {
+		q.limit.count(-1)
+		<-q.limit.slots
+		q.limit.notifyFreed()
+	}
+}

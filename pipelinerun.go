@@ -1,6 +1,7 @@
 package art
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (p *pipeline) run(ctx context.Context) (*PipelineResult, error) {
 		stopEvaluation()
 	}
 	for len(p.running) > 0 || p.batch != nil || p.evaluating {
-		err = firstError(err, p.receive(ctx))
+		err = cmp.Or(err, p.receive(ctx))
 	}
 	p.result.Step = p.model.Step()
 	for _, j := range p.ready {
@@ -126,7 +127,7 @@ func (p *pipeline) receive(ctx context.Context) error {
 		p.evaluating = false
 	case <-p.producer.changed():
 	}
-	return firstError(contextError(ctx), err)
+	return cmp.Or(contextError(ctx), err)
 }
 
 func contextError(ctx context.Context) error {
@@ -218,10 +219,7 @@ func (p *pipeline) train(ctx context.Context) error {
 	for _, j := range p.batch {
 		groups = append(groups, j.groups...)
 	}
-	cfg := TrainConfig{}
-	if p.opts.Train != nil {
-		cfg = *p.opts.Train
-	}
+	cfg := deref(p.opts.Train)
 	if p.opts.Schedule != nil {
 		p.opts.Schedule(step, &cfg)
 	}
@@ -287,8 +285,8 @@ func (p *pipeline) untrainable(g *TrajectoryGroup) credit.Reason {
 		return b.CheckGroup(g, cfg)
 	}
 	var rewards []float64
-	for _, t := range g.Trajectories {
-		if t == nil || !finite(t.Reward) {
+	for _, t := range present(g.Trajectories) {
+		if !finite(t.Reward) {
 			continue
 		}
 		if o := cfg.Overlong; o.Longest > 0 && sampledTokens(t) > o.Longest-o.Buffer {

@@ -92,7 +92,16 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkForced(t, &reply); err != nil {
+	if t == nil {
+		return nil, problems{"trajectory is nil"}.err(op, "start one with NewTrajectory")
+	}
+	if err := m.Trainable(op); err != nil {
+		return nil, err
+	}
+	if reply.Role != RoleAssistant {
+		return nil, problems{fmt.Sprintf("the role of the reply is %q", reply.Role)}.err(op, "make it with Assistant")
+	}
+	if err := t.History.validate(); err != nil {
 		return nil, err
 	}
 	args, err := opts.templateArgs(&m.opts.Chat)
@@ -124,22 +133,8 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	return &reply, nil
 }
 
-// checkForced refuses what cannot be a reply of m in t.
-func (m *Model) checkForced(t *Trajectory, reply *Message) error {
-	if t == nil {
-		return problems{"trajectory is nil"}.err("force", "start one with NewTrajectory")
-	}
-	if err := m.Trainable("force"); err != nil {
-		return err
-	}
-	if reply.Role != RoleAssistant {
-		return problems{fmt.Sprintf("the role of the reply is %q", reply.Role)}.err("force", "make it with Assistant")
-	}
-	return t.History.validate()
-}
-
 func scored(ctx context.Context, m *Model, with sampler, prompt, ids []int32) (*Sample, error) {
-	all := append(append([]int32(nil), prompt...), ids...)
+	all := slices.Concat(prompt, ids)
 	logprobs, step, err := with.Logprobs(ctx, m, all)
 	if err != nil {
 		return nil, err

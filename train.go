@@ -136,10 +136,8 @@ func (m *Model) startLearning(
 		*progress = both(*progress, func(p TrainProgress) { listener(OptimizerStep{m, l.step, p}) })
 	}
 	e.Model, e.Time, e.Step = m, l.start, l.step
-	for _, g := range groups {
-		if g != nil {
-			e.Trajectories += len(g.Trajectories)
-		}
+	for _, g := range present(groups) {
+		e.Trajectories += len(g.Trajectories)
 	}
 	tell(m.events().TrainStart, e)
 	return l, nil
@@ -204,7 +202,13 @@ type collapse struct {
 // check returns an [ErrCollapsed] when groups are the limit-th consecutive batch without differing rewards in any
 // group. A limit of 0 is none.
 func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
-	varied, rewarded := spreadOf(groups)
+	varied, rewarded := false, false // whether rewards differ within any group, and whether any is not 0
+	for _, g := range present(groups) {
+		list := present(g.Trajectories)
+		for _, t := range list {
+			varied, rewarded = varied || t.Reward != list[0].Reward, rewarded || t.Reward != 0
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if varied {
@@ -223,27 +227,6 @@ func (c *collapse) check(limit int, groups []*TrajectoryGroup) error {
 	}
 	return &Error{"train", fmt.Errorf("%w: %s; trainings in a row: %d; no step was made", ErrCollapsed, what, c.flat),
 		hint}
-}
-
-// spreadOf reports whether rewards differ within any group, and whether any is not 0.
-func spreadOf(groups []*TrajectoryGroup) (varied, rewarded bool) {
-	for _, g := range groups {
-		if g == nil {
-			continue
-		}
-		var first *Trajectory
-		for _, t := range g.Trajectories {
-			if t == nil {
-				continue
-			}
-			if first == nil {
-				first = t
-			}
-			varied = varied || t.Reward != first.Reward
-			rewarded = rewarded || t.Reward != 0
-		}
-	}
-	return varied, rewarded
 }
 
 // grace is how long a user's function may take to return after its context has ended. After that it is abandoned.
@@ -317,7 +300,9 @@ func panicFrames(pcs []uintptr) []runtime.Frame {
 	panicked := false
 	for all := runtime.CallersFrames(pcs); ; {
 		frame, more := all.Next()
-		if panicked && !isRuntime(frame.Function) {
+		// Maps are in internal/runtime/maps.
+		own := strings.HasPrefix(frame.Function, "runtime.") || strings.HasPrefix(frame.Function, "internal/runtime/")
+		if panicked && !own {
 			frames = append(frames, frame)
 		}
 		panicked = panicked || frame.Function == "runtime.gopanic"
@@ -330,11 +315,6 @@ func panicFrames(pcs []uintptr) []runtime.Frame {
 		frames = frames[:len(frames)-1]
 	}
 	return frames
-}
-
-// isRuntime reports whether a function belongs to Go's runtime: maps are in internal/runtime/maps.
-func isRuntime(function string) bool {
-	return strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "internal/runtime/")
 }
 
 // Error says what the panic was and where:
