@@ -43,7 +43,7 @@ func (g *gathering) try(ctx context.Context, at *position) (*Trajectory, error) 
 		timed, cancel = context.WithTimeout(ctx, g.opts.Timeout)
 	}
 	defer cancel()
-	timed, refused := withRefusal(withPosition(timed, at))
+	timed, refused := withRefusal(context.WithValue(timed, positionKey{}, at))
 	start := time.Now().UTC().Round(0)
 	o := guard(timed, func() (*Trajectory, error) { return g.rollout(timed, at.group) })
 	if o.late && ctx.Err() == nil {

@@ -40,7 +40,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	noteAnswer(req.Context(), response)
+	if r, ok := req.Context().Value(refusalKey{}).(*refusal); ok {
+		r.note(response)
+	}
 	return response, nil
 }
 
@@ -67,18 +69,14 @@ func (r *refusal) explained(err error) error {
 	return fmt.Errorf("%w; the model's last answer was %s: %s", err, a.status, a.message)
 }
 
-// noteAnswer records a response in the refusal of the request's context. Its body can still be read.
-func noteAnswer(ctx context.Context, response *http.Response) {
-	r, ok := ctx.Value(refusalKey{}).(*refusal)
-	if !ok {
-		return
-	}
+// note records a response, whose body can still be read.
+func (r *refusal) note(response *http.Response) {
 	if response.StatusCode < http.StatusBadRequest {
 		r.last.Store(nil)
 		return
 	}
 	// If reading the body fails here, it fails again for the client.
-	head, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	head, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	rest := response.Body
 	response.Body = struct {
 		io.Reader
@@ -86,8 +84,6 @@ func noteAnswer(ctx context.Context, response *http.Response) {
 	}{io.MultiReader(bytes.NewReader(head), rest), rest}
 	r.last.Store(&answer{response.Status, errorMessage(head)})
 }
-
-const maxErrorBody = 64 << 10
 
 // errorMessage returns the message of an error of OpenAI's form, else the text.
 func errorMessage(body []byte) string {
@@ -126,8 +122,6 @@ type knownField struct {
 	says func(raw json.RawMessage) bool
 }
 
-func (k *knownField) present() bool { return k.raw != nil || k.sub != nil }
-
 // keepWire returns what an object that was read has beyond the canonical form of known; nil when there is nothing.
 func keepWire(read []wireField, known []knownField) []wireField {
 	out := make([]wireField, 0, len(read))
@@ -146,25 +140,13 @@ func keepWire(read []wireField, known []knownField) []wireField {
 		}
 		out = append(out, f)
 	}
-	if isCanonical(out, known) {
+	absent := func(k knownField) bool { return k.raw == nil && k.sub == nil }
+	written := slices.DeleteFunc(slices.Clone(known), absent)
+	isCanonical := func(f wireField, k knownField) bool { return f.key == k.key && f.raw == nil && f.sub == nil }
+	if slices.EqualFunc(out, written, isCanonical) {
 		return nil
 	}
 	return out
-}
-
-// isCanonical reports whether fields are those that writing known gives.
-func isCanonical(fields []wireField, known []knownField) bool {
-	i := 0
-	for k := range known {
-		if !known[k].present() {
-			continue
-		}
-		if i == len(fields) || fields[i].key != known[k].key || fields[i].raw != nil || fields[i].sub != nil {
-			return false
-		}
-		i++
-	}
-	return i == len(fields)
 }
 
 // sameForm reports whether writing canonical in place of raw loses nothing but insignificant detail.

@@ -82,8 +82,10 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 	if p.reached() {
 		p.stopRollouts(nil)
 	}
-	last := p.batch == nil && (p.reached() || p.drained())
-	due := p.due(last)
+	drained := p.producer.exhausted() && len(p.running) == 0 && len(p.ready) == 0
+	last := p.batch == nil && (p.reached() || drained)
+	step := p.model.Step()
+	due := p.opts.Evaluate != nil && p.evaluated != step && (last || step%p.opts.EvalEvery == 0) // before it is trained on
 	switch {
 	case due && p.batch == nil && !p.evaluating:
 		err = p.evaluate(evaluations)
@@ -108,11 +110,6 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 }
 
 func (p *pipeline) reached() bool { return p.opts.Steps > 0 && p.model.Step() >= p.opts.Steps }
-
-// drained reports whether there are no groups left to train on.
-func (p *pipeline) drained() bool {
-	return p.producer.exhausted() && len(p.running) == 0 && len(p.ready) == 0
-}
 
 func (p *pipeline) outstanding() int { return len(p.running) + numGroups(p.ready) + numGroups(p.batch) }
 
@@ -337,12 +334,6 @@ func (p *pipeline) skipLogged(ctx context.Context) error {
 		p.evaluated = p.model.Step()
 	}
 	return nil
-}
-
-// due reports whether the current step has to be evaluated before the next training begins.
-func (p *pipeline) due(last bool) bool {
-	step := p.model.Step()
-	return p.opts.Evaluate != nil && p.evaluated != step && (last || step%p.opts.EvalEvery == 0)
 }
 
 // evaluate measures the current step, in another goroutine.

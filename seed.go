@@ -17,10 +17,6 @@ type position struct {
 
 type positionKey struct{}
 
-func withPosition(ctx context.Context, p *position) context.Context {
-	return context.WithValue(ctx, positionKey{}, p)
-}
-
 func positionOf(ctx context.Context) *position {
 	p, _ := ctx.Value(positionKey{}).(*position)
 	return p

@@ -13,18 +13,24 @@ func (m *Model) Tokenize(ctx context.Context, h *History, opts *ChatOptions) ([]
 	if err != nil {
 		return nil, err
 	}
+	request, err := m.promptRequest(h, opts)
+	if err != nil {
+		return nil, err
+	}
+	ids, _, err := tokenizer.Tokenize(ctx, m, request, nil)
+	return ids, err
+}
+
+// promptRequest returns the request for the ids of the prompt that h renders to.
+func (m *Model) promptRequest(h *History, opts *ChatOptions) (*ChatRequest, error) {
 	if err := h.validate(); err != nil {
 		return nil, err
 	}
 	args, err := opts.templateArgs(&m.opts.Chat)
-	if err != nil {
-		return nil, err
-	}
-	ids, _, err := tokenizer.Tokenize(ctx, m, &ChatRequest{
+	return &ChatRequest{
 		Messages: cloneMessages(h.Messages), Tools: cloneTools(h.Tools), Settings: Sampling{Temperature: 1, TopP: 1},
 		TemplateArgs: args,
-	}, nil)
-	return ids, err
+	}, err
 }
 
 // Sample continues a prompt of token ids, without a chat template: see driver.Sampler. opts and piece may be nil;
@@ -101,16 +107,9 @@ func (m *Model) Force(ctx context.Context, t *Trajectory, reply Message, opts *C
 	if reply.Role != RoleAssistant {
 		return nil, problems{fmt.Sprintf("the role of the reply is %q", reply.Role)}.err(op, "make it with Assistant")
 	}
-	if err := t.History.validate(); err != nil {
-		return nil, err
-	}
-	args, err := opts.templateArgs(&m.opts.Chat)
+	request, err := m.promptRequest(&t.History, opts)
 	if err != nil {
 		return nil, err
-	}
-	request := &ChatRequest{
-		Messages: cloneMessages(t.Messages), Tools: cloneTools(t.Tools), Settings: Sampling{Temperature: 1, TopP: 1},
-		TemplateArgs: args,
 	}
 	reply = cloneMessages([]Message{reply})[0]
 	reply.Sample = nil

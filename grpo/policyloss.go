@@ -41,20 +41,6 @@ const maxLogRatio = 20.0
 // of ratios that are off 1 on policy, where the bounds clip; and it cannot bring back what was cut off. [Corrected]
 // does that apart from the bounds.
 //
-// Which one to take: for one update on fresh samples, where ratios are 1, all but credit.CrossEntropy have the same
-// gradient, and what differs is weights and advantages. Beyond that,
-//
-//   - CISPO learns from every token, also from rare ones that PPO's bounds cut off. One epoch.
-//   - PPO is for using data again: two or three epochs, several mini-batches. DAPO's upper bound keeps entropy up.
-//   - GRPO is PPO under the name of its paper, to compare with, and so with a KL penalty of 0.04 ([Penalized]).
-//   - GSPO is for long answers and mixtures of experts, where ratios of single tokens are noise. Its bounds are narrow,
-//     because a mean over tokens hardly moves.
-//   - credit.DrGRPO where answers grow longer without getting better.
-//   - credit.ImportanceSampling is for one update on nearly fresh data: nothing bounds a token of a large ratio.
-//   - Reinforce is for one update on fresh data, to compare with: it does not notice that data is old.
-//   - DRO learns from old data of any policy; Beta is the price of moving away from it.
-//   - credit.CrossEntropy imitates success, for a first stage: failures teach nothing, and entropy falls.
-//
 // Its metrics, means over trained tokens unless they say otherwise, are
 //
 //	loss/policy            the loss, mean over optimizer steps
@@ -64,17 +50,9 @@ const maxLogRatio = 20.0
 //	loss/log_ratio_mean    |d|, nats: what the importance ratio is exp of, from whatever cause
 //	loss/log_ratio_max     maximum of |d|, nats
 //
-// Sources: PPO (Schulman et al. 2017, https://arxiv.org/abs/1707.06347), dual clip (Ye et al. 2019,
-// https://arxiv.org/abs/1912.09729), CISPO (MiniMax-M1, 2025, https://arxiv.org/abs/2506.13585), GRPO (Shao et al.
-// 2024, https://arxiv.org/abs/2402.03300), Dr. GRPO (Liu et al. 2025, https://arxiv.org/abs/2503.20783), DAPO (Yu et
-// al. 2025, https://arxiv.org/abs/2503.14476), GSPO (Zheng et al. 2025, https://arxiv.org/abs/2507.18071), REINFORCE
-// (Williams 1992, https://doi.org/10.1007/BF00992696), ImportanceSampling (the paper of PPO, equation 6), DRO
-// (Richemond et al. 2024, https://arxiv.org/abs/2405.19107, without its value function, as in Tinker), the likelihood
-// of the best samples (RAFT, Dong et al. 2023, https://arxiv.org/abs/2304.06767), KimiTau (Kimi K2, 2025,
-// https://arxiv.org/abs/2507.20534), and MaskRatio, the levels and the token mean over packed sequences of OpenPipe's
-// ART.
-//
-// Its options, with their defaults and checks, are those of [credit.Policy].
+// [credit.Loss] and [credit.Level] have the sources, and say which one to take. Others: dual clip (Ye et al. 2019,
+// https://arxiv.org/abs/1912.09729), KimiTau (Kimi K2, 2025, https://arxiv.org/abs/2507.20534), and MaskRatio and the
+// token mean over packed sequences of OpenPipe's ART. Options, with defaults and checks, are those of [credit.Policy].
 type PolicyLoss credit.Policy
 
 // Validate lists every problem.

@@ -73,9 +73,12 @@ func (a *ask) read(e rawRating) (r rating, problems []string) {
 		}
 	}
 	if len(a.criteria) == 0 {
-		score, err := scoreOf(e.Score)
-		if err != nil {
-			problems = append(problems, err.Error())
+		text := textOf(e.Score) // of a number, or a text that is one
+		score, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(score) || score < 0 || score > 1 {
+			score = 0
+			problems = append(problems,
+				fmt.Sprintf("the score is %s, want a number from 0 to 1", clip(cmp.Or(text, "missing"))))
 		}
 		r.score = score
 		return r, problems
@@ -97,16 +100,6 @@ func (a *ask) read(e rawRating) (r rating, problems []string) {
 		r.score = sum / weights
 	}
 	return r, problems
-}
-
-// scoreOf reads a score: a number, or a text that is one.
-func scoreOf(raw json.RawMessage) (float64, error) {
-	text := textOf(raw)
-	score, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(score) || score < 0 || score > 1 {
-		return 0, fmt.Errorf("the score is %s, want a number from 0 to 1", clip(cmp.Or(text, "missing")))
-	}
-	return score, nil
 }
 
 // textOf is a JSON string or number as text; anything else as it is written.

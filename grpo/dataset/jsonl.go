@@ -168,14 +168,10 @@ func (f *jsonlFile) readLine() ([]byte, error) {
 			}
 			return data, err
 		}
-		return nil, f.readError(err)
+		failed := fmt.Errorf("%w: %w", art.ErrStorage, err)
+		if f.unzip != nil {
+			failed = gzipError(err)
+		}
+		return nil, jsonlError(fmt.Sprintf("%s:%d", f.path, f.line+1), failed)
 	}
-}
-
-func (f *jsonlFile) readError(err error) error {
-	where := fmt.Sprintf("%s:%d", f.path, f.line+1)
-	if f.unzip != nil {
-		return jsonlError(where, gzipError(err))
-	}
-	return jsonlError(where, fmt.Errorf("%w: %w", art.ErrStorage, err))
 }

@@ -19,9 +19,8 @@ type Part struct {
 //
 //	reward = sum of weight x score
 //
-// A score that is NaN or infinite makes the reward so, even where its weight is 0: such a trajectory is not trained
-// on, and its metric shows which part it was. Parts of the same name are added up in one metric. A nil t is left
-// alone.
+// A score that is NaN or infinite makes the reward so, even where its weight is 0: such a trajectory is not trained on,
+// and its metric shows which part it was. Parts of the same name are added up in one metric. A nil t is left alone.
 func Combine(t *art.Trajectory, parts ...Part) float64 {
 	scores := map[string]float64{}
 	reward := 0.0

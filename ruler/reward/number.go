@@ -52,11 +52,10 @@ func mixedFraction(text string) (*big.Rat, int) {
 	return new(big.Rat).SetFrac(over, under), len(m[0])
 }
 
-// LastNumber returns the last number of text. It may have a sign, a currency sign, commas between thousands, a
-// decimal point, an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which
-// divides by 100. A comma is never a decimal one. A sign counts where no letter, digit or closing bracket stands
-// before it; digits in a word that begins with a letter are no number. ok is false when there is none, or none of at
-// most 1,000 digits.
+// LastNumber returns the last number of text. It may have a sign, a currency sign, commas between thousands, a decimal
+// point, an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which divides by
+// 100. A comma is never a decimal one. A sign counts where no letter, digit or closing bracket stands before it; digits
+// in a word that begins with a letter are no number. ok is false when there is none, or none of at most 1,000 digits.
 func LastNumber(text string) (x *big.Rat, ok bool) {
 	return rationalOf(lastNumberText(plainMath(text)))
 }
@@ -126,8 +125,7 @@ func standing(before, found string) string {
 //	|number - want| <= tolerance |want|
 //
 // A tolerance of 0, and one that is negative or NaN, demands equality, which is exact: numbers are fractions, not
-// float64. Where only one of the two has a percent sign, the number without the sign counts as well: 20% is 1/5 and
-// 20.
+// float64. Where only one of the two has a percent sign, the number without the sign counts as well: 20% is 1/5 and 20.
 func Number(text, want string, tolerance float64) float64 {
 	got, reference := lastNumberText(plainMath(text)), lastNumberText(plainMath(want))
 	bareGot, bareReference := strings.TrimSuffix(got, "%"), strings.TrimSuffix(reference, "%")

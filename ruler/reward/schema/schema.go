@@ -20,21 +20,21 @@ type Schema struct {
 // are regular expressions of Go, which need linear time.
 func Parse(text json.RawMessage) (s *Schema, err error) {
 	defer caught("read", &err)
-	if err := checkRefs(text); err != nil {
+	if err = checkRefs(text); err != nil {
 		return nil, fmt.Errorf("schema: read: %w", err)
 	}
 	var parsed jsonschema.Schema
-	if err := json.Unmarshal(text, &parsed); err != nil {
-		return nil, fmt.Errorf("schema: read: %w", err)
+	var canonical []byte
+	if err = json.Unmarshal(text, &parsed); err == nil {
+		canonical, err = json.Marshal(&parsed) // the library reads keywords of any case, such as AnyOf
 	}
-	canonical, err := json.Marshal(&parsed) // the library reads keywords of any case, such as AnyOf
 	if err == nil {
 		err = checkRefs(canonical)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("schema: read: %w", err)
+	var resolved *jsonschema.Resolved
+	if err == nil {
+		resolved, err = parsed.Resolve(nil)
 	}
-	resolved, err := parsed.Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("schema: read: %w", err)
 	}
