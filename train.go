@@ -119,8 +119,8 @@ type learning struct {
 	groups []*TrajectoryGroup
 }
 
-// startLearning completes the configuration of a training, and the event e that says that it begins: rate is that of the
-// configuration with its defaults, unless one was given or the backend chooses one.
+// startLearning completes the configuration of a training, and the event e that says that it begins. rate is that of
+// the configuration with its defaults; the backend may choose another one where none was given.
 func (m *Model) startLearning(
 	groups []*TrajectoryGroup, given float64, rate *float64, progress *func(TrainProgress), e TrainStart,
 ) (*learning, error) {

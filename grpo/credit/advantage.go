@@ -92,9 +92,9 @@ func (c AdvantageConfig) validate() error {
 // That is ObjectiveMean; [Objective] has the others.
 //
 // Rewards above 1 are scaled by a power of two first, so that no square overflows; that changes no bit otherwise.
-// An advantage whose reward lies within 1e-12 of the mean, relative to the largest, is exactly 0. The result does not depend on the
-// order of the rewards, not even in its last bit. When the group cannot be trained on, the advantages are nil and the
-// reason says why. An invalid config panics.
+// An advantage whose reward lies within 1e-12 of the mean, relative to the largest, is exactly 0. The result does not
+// depend on the order of the rewards, not even in its last bit. When the group cannot be trained on, the advantages are
+// nil and the reason says why. An invalid config panics.
 //
 // Source: GRPO (Shao et al. 2024, https://arxiv.org/abs/2402.03300), with the constants of OpenPipe's ART.
 func Advantages(rewards []float64, cfg AdvantageConfig) ([]float64, Reason) {

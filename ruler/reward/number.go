@@ -53,9 +53,9 @@ func mixedFraction(text string) (*big.Rat, int) {
 }
 
 // LastNumber returns the last number of text. It may have a sign, a currency sign, commas between thousands, a decimal
-// point, an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which divides by
-// 100. A comma is never a decimal one. A sign counts where no letter, digit or closing bracket stands before it; digits
-// in a word that begins with a letter are no number. ok is false when there is none, or none of at most 1,000 digits.
+// point, an exponent (1.5e3, 1.5 × 10^3), a denominator (3/4, \frac{3}{4}, 1 1/2) or a percent sign, which divides by a
+// hundred. A comma is never a decimal one. A sign counts where no letter, digit or closing bracket stands before it;
+// digits in a word that begins with a letter are no number. ok is false when there is none of at most 1,000 digits.
 func LastNumber(text string) (x *big.Rat, ok bool) {
 	return rationalOf(lastNumberText(plainMath(text)))
 }
