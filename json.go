@@ -29,14 +29,10 @@ func within(parent string, err error) error {
 	}
 	e := &fieldError{problem: err.Error()}
 	errors.As(err, &e)
-	return &fieldError{join(parent, e.path), e.problem}
-}
-
-func join(parent, path string) string {
-	if parent == "" || path == "" || path[0] == '[' {
-		return parent + path
+	if parent != "" && e.path != "" && e.path[0] != '[' {
+		parent += "."
 	}
-	return parent + "." + path
+	return &fieldError{parent + e.path, e.problem}
 }
 
 // decoder reads known fields of an object and keeps the first problem.

@@ -370,16 +370,12 @@ func (c *ToolCall) known(isFunction bool) []knownField {
 	}
 	name := textField("name", c.Name)
 	name.raw = quote(c.Name)
-	arguments := knownField{key: "arguments", raw: quote(c.Arguments), zero: c.Arguments == "", says: c.argumentsAre}
-	return append(known, knownField{key: "function", sub: []knownField{name, arguments}})
-}
-
-// argumentsAre reports whether raw, which was read, still says Arguments.
-func (c *ToolCall) argumentsAre(raw json.RawMessage) bool {
-	if kindOf(raw) == kindObject {
-		return string(raw) == c.Arguments
+	arguments := knownField{key: "arguments", raw: quote(c.Arguments), zero: c.Arguments == ""}
+	arguments.says = func(raw json.RawMessage) bool {
+		return kindOf(raw) == kindObject && string(raw) == c.Arguments ||
+			kindOf(raw) != kindObject && stringOf(raw) == c.Arguments
 	}
-	return stringOf(raw) == c.Arguments
+	return append(known, knownField{key: "function", sub: []knownField{name, arguments}})
 }
 
 // typeField is the type of a tool or a call. No Go field holds it, so what was read stays.

@@ -99,7 +99,8 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 	if err != nil {
 		return false, err
 	}
-	for !p.reached() && p.outstanding() < (*p.opts.MaxStaleness+1)*p.opts.Groups {
+	most := (*p.opts.MaxStaleness + 1) * p.opts.Groups // running, waiting or in training
+	for !p.reached() && len(p.running)+numGroups(p.ready)+numGroups(p.batch) < most {
 		j := p.producer.start(p.rollouts, p.ended)
 		if j == nil {
 			break
@@ -110,8 +111,6 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 }
 
 func (p *pipeline) reached() bool { return p.opts.Steps > 0 && p.model.Step() >= p.opts.Steps }
-
-func (p *pipeline) outstanding() int { return len(p.running) + numGroups(p.ready) + numGroups(p.batch) }
 
 func (p *pipeline) receive(ctx context.Context) error {
 	var err error

@@ -343,7 +343,14 @@ func (r *Recorder) addSample(reply Message, text func(ids []int32) (string, erro
 		return err
 	}
 	prompt := reply.Sample.PromptIDs
-	h, known := r.continuedIDs(prompt)
+	var h *History // whose ids the prompt repeats furthest
+	var known []int32
+	for i, one := range r.histories() {
+		ids := r.idsOf(i, one)
+		if len(ids) > len(known) && len(ids) <= len(prompt) && slices.Equal(ids, prompt[:len(ids)]) {
+			h, known = one, ids
+		}
+	}
 	added, err := text(prompt[len(known):])
 	if err != nil {
 		return err
@@ -357,17 +364,6 @@ func (r *Recorder) addSample(reply Message, text func(ids []int32) (string, erro
 	h.Add(reply)
 	r.completions++
 	return nil
-}
-
-// continuedIDs returns the history whose ids a prompt repeats furthest, and these; nil if it repeats none as a whole.
-func (r *Recorder) continuedIDs(prompt []int32) (best *History, known []int32) {
-	for i, h := range r.histories() {
-		ids := r.idsOf(i, h)
-		if len(ids) > len(known) && len(ids) <= len(prompt) && slices.Equal(ids, prompt[:len(ids)]) {
-			best, known = h, ids
-		}
-	}
-	return best, known
 }
 
 // idsOf returns all ids of a history that consists of token ids, nil for another one.

@@ -200,27 +200,6 @@ func (b *batcher) line() (dealtLine, error) {
 	return line, nil
 }
 
-func (o *StreamOptions) withDefaults() StreamOptions {
-	var d StreamOptions
-	if o != nil {
-		d = *o
-	}
-	d.Shuffle, d.Epochs, d.MaxLine = max(d.Shuffle, 1), cmp.Or(d.Epochs, 1), cmp.Or(d.MaxLine, 16<<20)
-	return d
-}
-
-// validate adds what is wrong with a position of the stream of that id.
-func (at *StreamPosition) validate(p *problems.List, id string, files int) {
-	p.Check(at.Stream == id, "From is a position of a stream with other files, Shuffle or Seed")
-	lowest := min(at.Epoch, at.Step, at.EpochStep, at.File, at.Line, at.Buffer, at.Dealt)
-	p.Check(lowest >= 0 && at.Offset >= 0 && at.File <= files, "From is no position that a stream gave: %+v", *at)
-}
-
-// id is the same for options under which positions mean the same.
-func (o *StreamOptions) id(files int) string {
-	return fmt.Sprintf("%016x", mix(seedShuffle, o.Seed, uint64(o.Shuffle), uint64(files), 0))
-}
-
 // maxBuffered is how many bytes the shuffle buffer takes in before it is dealt out, whatever the number of lines.
 const maxBuffered = 256 << 20
 
@@ -249,19 +228,24 @@ type lineStream struct {
 
 // newStream checks the options. Nothing is opened yet.
 func newStream(files []string, opts *StreamOptions) (*lineStream, error) {
-	o := opts.withDefaults()
+	o := *cmp.Or(opts, &StreamOptions{})
+	o.Shuffle, o.Epochs, o.MaxLine = max(o.Shuffle, 1), cmp.Or(o.Epochs, 1), cmp.Or(o.MaxLine, 16<<20)
+	// The same for options under which positions mean the same.
+	id := fmt.Sprintf("%016x", mix(seedShuffle, o.Seed, uint64(o.Shuffle), uint64(len(files)), 0))
 	var p problems.List
 	p.Check(len(files) > 0, "no files")
 	p.Check(o.MaxLine > 0, "MaxLine is %d, want > 0", o.MaxLine)
 	p.Check(o.Skip >= 0, "Skip is %d, want >= 0", o.Skip)
-	if o.From != nil {
-		o.From.validate(&p, o.id(len(files)), len(files))
+	if at := o.From; at != nil {
+		p.Check(at.Stream == id, "From is a position of a stream with other files, Shuffle or Seed")
+		lowest := min(at.Epoch, at.Step, at.EpochStep, at.File, at.Line, at.Buffer, at.Dealt)
+		p.Check(lowest >= 0 && at.Offset >= 0 && at.File <= len(files), "From is no position that a stream gave: %+v", *at)
 	}
 	if err := p.Err("stream", "correct the files and the StreamOptions"); err != nil {
 		return nil, err
 	}
 	s := &lineStream{files: files, opts: o, limit: maxBuffered, fresh: o.From == nil}
-	s.at.Stream = o.id(len(files))
+	s.at.Stream = id
 	if o.From != nil {
 		s.at = *o.From
 		s.step, s.epochStep, s.batchEpoch = s.at.Step, s.at.EpochStep, s.at.Epoch
@@ -318,8 +302,10 @@ func (s *lineStream) advance() error {
 	}
 	s.started = true
 	s.buffer = s.buffer[:0]
-	want, size := s.bufferSize(), int64(0)
-	end := s.at
+	want, size, end := s.opts.Shuffle, int64(0), s.at
+	if s.at.Buffer == 0 { // a random number, so that each epoch shuffles other lines together
+		want = 1 + newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), 2, 2)).IntN(want)
+	}
 	for len(s.buffer) < want && size < s.limit {
 		line, err := s.read(&end)
 		if errors.Is(err, io.EOF) {
@@ -352,15 +338,6 @@ func (s *lineStream) advance() error {
 	s.refill = StreamPosition{Stream: s.at.Stream, Epoch: epoch}
 	s.at.Epoch, s.fresh, s.order = epoch, true, s.fileOrder(epoch)
 	return nil
-}
-
-// bufferSize is how many lines the buffer at s.at takes. The first one of an epoch takes a random number, so that each
-// epoch shuffles other lines together.
-func (s *lineStream) bufferSize() int {
-	if s.at.Buffer > 0 {
-		return s.opts.Shuffle
-	}
-	return 1 + newRand(mix(seedShuffle, s.opts.Seed, uint64(s.at.Epoch), 2, 2)).IntN(s.opts.Shuffle)
 }
 
 // read reads the line at a position, and moves the position behind it. [io.EOF] is the end of the epoch.

@@ -67,7 +67,8 @@ func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
 		if !fits || !both {
 			continue
 		}
-		if !samePrompt(&chosen, &rejected) {
+		n := slices.Index(chosen.Trained, true)
+		if n != slices.Index(rejected.Trained, true) || !slices.Equal(chosen.IDs[:n], rejected.IDs[:n]) {
 			out.skip(i, -1, credit.ReasonBadSample, "the template renders the common prompt differently before the two answers")
 			continue
 		}
@@ -97,10 +98,4 @@ func (b *Set) answer(
 		return seq, true
 	}
 	return seq, false
-}
-
-// samePrompt reports whether the tokens before the first trained one are equal.
-func samePrompt(a, b *credit.Sequence) bool {
-	n := slices.Index(a.Trained, true)
-	return n == slices.Index(b.Trained, true) && slices.Equal(a.IDs[:n], b.IDs[:n])
 }

@@ -106,17 +106,14 @@ func comparedRewards(group *art.TrajectoryGroup, cfg *art.TrainConfig) []float64
 	rewards := noAdvantages(group)
 	for i := range rewards {
 		if t := group.Trajectories[i]; t != nil && !math.IsNaN(t.Reward) && !math.IsInf(t.Reward, 0) {
-			rewards[i] = t.Reward + cfg.Overlong.Of(sampledTokens(t))
+			sampled := 0
+			for _, s := range t.Samples() {
+				sampled += len(s.IDs)
+			}
+			rewards[i] = t.Reward + cfg.Overlong.Of(sampled)
 		}
 	}
 	return rewards
-}
-
-func sampledTokens(t *art.Trajectory) (n int) {
-	for _, s := range t.Samples() {
-		n += len(s.IDs)
-	}
-	return n
 }
 
 func present(rewards []float64) []float64 {

@@ -66,15 +66,6 @@ func (s surd) key() string {
 	return strings.Join(terms, "+")
 }
 
-func (s surd) fits() bool {
-	for u, x := range s {
-		if x.Num().BitLen() > maxBits || x.Denom().BitLen() > maxBits || u.pi > maxPower || u.pi < -maxPower {
-			return false
-		}
-	}
-	return len(s) <= maxTerms
-}
-
 // calculator does arithmetic within the bounds. What goes beyond them, or has no value, such as a division by zero,
 // sets failed, and what is returned from then on means nothing.
 type calculator struct {
@@ -95,7 +86,12 @@ func (c *calculator) fail() surd {
 }
 
 func (c *calculator) checked(s surd) surd {
-	if c.failed || !s.fits() {
+	for u, x := range s {
+		if x.Num().BitLen() > maxBits || x.Denom().BitLen() > maxBits || u.pi > maxPower || u.pi < -maxPower {
+			return c.fail()
+		}
+	}
+	if c.failed || len(s) > maxTerms {
 		return c.fail()
 	}
 	return s

@@ -57,7 +57,9 @@ func (u *User) Talk(ctx context.Context, t *art.Trajectory, agent Agent) (Ending
 	if u == nil || u.Model == nil || u.Persona == "" || t == nil || agent == nil {
 		return end, userError("Model, Persona, trajectory or agent is missing")
 	}
-	d := u.withDefaults()
+	d := *u
+	d.Greeting, d.Stop = cmp.Or(d.Greeting, "Hello! How can I help you?"), cmp.Or(d.Stop, "###DONE###")
+	d.MaxTurns = cmp.Or(max(d.MaxTurns, 0), 10)
 	h := &art.History{Messages: []art.Message{art.System(d.prompt()), art.User(d.Greeting)}}
 	for {
 		text, satisfied, err := d.speak(ctx, h)
@@ -112,13 +114,6 @@ func (u *User) prompt() string {
 		"Make up nothing that your role does not say. " +
 		"You cannot do the assistant's work. " +
 		"When you have what you want, answer with " + u.Stop + " and nothing else. Otherwise never write it."
-}
-
-func (u *User) withDefaults() *User {
-	d := *u
-	d.Greeting, d.Stop = cmp.Or(d.Greeting, "Hello! How can I help you?"), cmp.Or(d.Stop, "###DONE###")
-	d.MaxTurns = cmp.Or(max(d.MaxTurns, 0), 10)
-	return &d
 }
 
 // userError is the error of a conversation that cannot go on.
