@@ -130,6 +130,8 @@ func (s Sampling) Validate() error {
 	return p.err("complete", "correct the ChatOptions of the call or of the model")
 }
 
+// settings resolves the options to the full set of values. Those of the call override those of the model. The seed
+// stays 0 when neither sets it.
 func (o *ChatOptions) settings(defaults *ChatOptions) Sampling {
 	s := Sampling{Temperature: 1, TopP: 1}
 	defaults.override(&s)

@@ -112,6 +112,7 @@ func (p *pipeline) advance(ctx, evaluations context.Context) (done bool, err err
 
 func (p *pipeline) reached() bool { return p.opts.Steps > 0 && p.model.Step() >= p.opts.Steps }
 
+// receive takes what ends next. When ctx has ended it returns the error of that.
 func (p *pipeline) receive(ctx context.Context) error {
 	var err error
 	select {

@@ -207,6 +207,7 @@ func (t *Trajectory) TrackDuration(name string) (stop func()) {
 	}
 }
 
+// storedHistory is a [History] in stored JSON. Samples are beside the messages, whose form is the wire's.
 type storedHistory struct {
 	Messages []Message       `json:"messages"`
 	Samples  []*storedSample `json:"samples,omitempty"` // of each message, null for none; absent when there is none at all

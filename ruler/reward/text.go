@@ -22,6 +22,7 @@ func Normalize(text string) string {
 		}
 		return r
 	}, strings.Join(words, " "))
+	// What punctuation stood between may be a letter and its accent.
 	if bare := strings.Fields(compatible(noPunctuation)); len(bare) > 0 {
 		words = bare
 	}
