@@ -100,31 +100,36 @@ func testSeed(t *subtest, b art.Backend) {
 	t.Error("32 seeds, one reply: the seed has no effect")
 }
 
-func testConcurrent(t *subtest, b art.Backend) {
-	m := register(t, b, nil)
-	const n = 8
+// together makes 8 requests at once, with or without seeds, and returns their replies and what makes one alone.
+func together(t *subtest, m *art.Model, seeds bool) (replies [8]*art.ChatResponse, alone func(i int) *art.ChatResponse) {
+	t.Helper()
 	question := func(i int) string { return fmt.Sprintf("What comes after %d?", i%3) }
-	var alone, together [n]*art.ChatResponse
-	for i := range n {
-		alone[i] = complete(t, m, question(i), seeded(uint64(i)))
+	opts := func(i int) *art.ChatOptions {
+		if seeds {
+			return seeded(uint64(i))
+		}
+		return nil
 	}
-	var errs [n]error
+	var errs [len(replies)]error
 	var all sync.WaitGroup
-	for i := range n {
+	for i := range replies {
 		all.Go(func() {
 			errs[i] = protect(func() (err error) {
-				together[i], err = m.Complete(t.Context(), ask(question(i)), seeded(uint64(i)))
+				replies[i], err = m.Complete(t.Context(), ask(question(i)), opts(i))
 				return err
 			})
 		})
 	}
 	all.Wait()
-	for i := range n {
-		if errs[i] != nil {
-			t.Fatalf("request %d: %v", i, errs[i])
-		}
-		if !sameReply(t, alone[i], together[i]) {
-			t.Errorf("request %d: %q alone, %q among others", i, alone[i].Message.Content, together[i].Message.Content)
+	must(t, "one of the requests", errors.Join(errs[:]...))
+	return replies, func(i int) *art.ChatResponse { return complete(t, m, question(i), opts(i)) }
+}
+
+func testConcurrent(t *subtest, b art.Backend) {
+	replies, alone := together(t, register(t, b, nil), true)
+	for i, reply := range replies {
+		if want := alone(i); !sameReply(t, want, reply) {
+			t.Errorf("request %d: %q alone, %q among others", i, want.Message.Content, reply.Message.Content)
 		}
 	}
 }
@@ -208,26 +213,7 @@ func testReply(t *subtest, b art.Backend) {
 	}
 }
 
-func testTogether(t *subtest, b art.Backend) {
-	m := register(t, b, nil)
-	const n = 8
-	var errs [n]error
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			errs[i] = protect(func() error {
-				_, err := m.Complete(t.Context(), ask(fmt.Sprintf("What comes after %d?", i)), nil)
-				return err
-			})
-		})
-	}
-	all.Wait()
-	for i, err := range errs {
-		if err != nil {
-			t.Errorf("request %d: %v", i, err)
-		}
-	}
-}
+func testTogether(t *subtest, b art.Backend) { together(t, register(t, b, nil), false) }
 
 // testHostedCancelled checks that nothing is done for a context that has ended.
 func testHostedCancelled(t *subtest, b art.Backend) {

@@ -21,7 +21,16 @@ func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns a
 		before := len(out.Sequences)
 		out.origins[i] = origin{0, i}
 		for _, h := range one.Histories() {
-			out.addTarget(i, t, h, turns)
+			first := 0
+			for k := range h.Messages {
+				if turns == art.TurnsLast && h.Messages[k].Role == art.RoleAssistant {
+					first = k
+				}
+			}
+			if seq, ok := out.target(0, i, t, h, first, "no assistant message"); ok {
+				seq.Advantage, seq.Weight, seq.Trajectory = 1, 1, i
+				out.Sequences = append(out.Sequences, seq)
+			}
 		}
 		if len(out.Sequences) > before {
 			out.Trained++
@@ -30,30 +39,27 @@ func FromConversations(t *chat.Template, trajectories []*art.Trajectory, turns a
 	return out
 }
 
-func (b *Set) addTarget(i int, t *chat.Template, h *art.History, turns art.Turns) {
-	first := 0
-	if turns == art.TurnsLast {
-		for i := range h.Messages {
-			if h.Messages[i].Role == art.RoleAssistant {
-				first = i
-			}
-		}
-	}
+// target tokenises a conversation whose targets begin at message first. It skips what cannot be trained on; none says
+// that it has no target.
+func (b *Set) target(
+	group, trajectory int, t *chat.Template, h *art.History, first int, none string,
+) (seq credit.Sequence, ok bool) {
 	ids, mask, err := t.TargetFrom(first, h.Messages, h.Tools)
 	if err != nil {
-		b.skip(0, i, credit.ReasonBadSample, err.Error())
-		return
+		b.skip(group, trajectory, credit.ReasonBadSample, err.Error())
+		return seq, false
 	}
-	seq := credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Advantage: 1, Weight: 1,
-		Trajectory: i}
+	seq = credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids))}
 	switch {
 	case seq.NumTrained() == 0:
-		b.skip(0, i, credit.ReasonNoSamples, "no assistant message")
+		b.skip(group, trajectory, credit.ReasonNoSamples, none)
 	case seq.NumInputs() > b.limit:
-		b.skip(0, i, credit.ReasonTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
+		b.skip(group, trajectory, credit.ReasonTooLong,
+			fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
 	default:
-		b.Sequences = append(b.Sequences, seq)
+		return seq, true
 	}
+	return seq, false
 }
 
 // FromPreferences tokenises pairs: the chosen sequence, then the rejected one. Those of more than limit tokens are
@@ -62,8 +68,10 @@ func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
 	out := &Set{limit: limit, origins: map[int]origin{}}
 	for i, p := range pairs {
 		prompt := p.Prompt()
-		chosen, fits := out.answer(i, 0, t, p.Chosen, prompt)
-		rejected, both := out.answer(i, 1, t, p.Rejected, prompt)
+		out.origins[2*i], out.origins[2*i+1] = origin{i, 0}, origin{i, 1}
+		chosen, fits := out.target(i, 0, t, &p.Chosen.History, prompt, "the answer has no tokens")
+		rejected, both := out.target(i, 1, t, &p.Rejected.History, prompt, "the answer has no tokens")
+		chosen.Trajectory, rejected.Trajectory = 2*i, 2*i+1
 		if !fits || !both {
 			continue
 		}
@@ -76,26 +84,4 @@ func FromPreferences(t *chat.Template, pairs []art.Preference, limit int) *Set {
 		out.Groups, out.Trained = out.Groups+1, out.Trained+2
 	}
 	return out
-}
-
-// answer tokenises one side of a pair whose answer begins after prompt messages. It skips what cannot be trained on.
-func (b *Set) answer(
-	pair, side int, template *chat.Template, t *art.Trajectory, prompt int,
-) (seq credit.Sequence, ok bool) {
-	ids, mask, err := template.TargetFrom(prompt, t.Messages, t.Tools)
-	if err != nil {
-		b.skip(pair, side, credit.ReasonBadSample, err.Error())
-		return seq, false
-	}
-	b.origins[2*pair+side] = origin{pair, side}
-	seq = credit.Sequence{IDs: ids, Trained: mask, Logprobs: make([]float32, len(ids)), Trajectory: 2*pair + side}
-	switch {
-	case seq.NumTrained() == 0:
-		b.skip(pair, side, credit.ReasonNoSamples, "the answer has no tokens")
-	case seq.NumInputs() > b.limit:
-		b.skip(pair, side, credit.ReasonTooLong, fmt.Sprintf("%d tokens, the context has %d", seq.NumInputs(), b.limit))
-	default:
-		return seq, true
-	}
-	return seq, false
 }
