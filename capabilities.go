@@ -101,13 +101,22 @@ func capability[T any](m *Model, op, name string) (T, error) {
 		"use a backend that implements " + name + ", such as backend/local"}
 }
 
+// trainable is capability for a model that can be trained.
+func trainable[T any](m *Model, op, name string) (T, error) {
+	t, err := capability[T](m, op, name)
+	if err == nil {
+		err = m.Trainable(op)
+	}
+	return t, err
+}
+
 // Publish makes the training state the next step: requests that start after it returns are answered by it, and it is
 // stored as a step of [Model.Train] is. groups are what was trained on and metrics what was measured, stored under
 // split "train" and the step before; both may be nil. It returns the new step.
 func (m *Model) Publish(
 	ctx context.Context, groups []*TrajectoryGroup, metrics map[string]float64,
 ) (step int, err error) {
-	t, err := trainable[publisher](m, "publish")
+	t, err := trainable[publisher](m, "publish", "loop.Trainer")
 	if err != nil {
 		return 0, err
 	}
@@ -124,7 +133,7 @@ func (m *Model) Publish(
 // answers like a registered model, with a [Sample] in each reply, and has no run of its own: it can be neither trained
 // nor logged. [Model.Release] frees its memory.
 func (m *Model) Snapshot(ctx context.Context, path string) (*Model, error) {
-	t, err := trainable[snapshotter](m, "snapshot")
+	t, err := trainable[snapshotter](m, "snapshot", "loop.Trainer")
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +155,4 @@ func (m *Model) Release(ctx context.Context) error {
 		return err
 	}
 	return t.Release(ctx, m)
-}
-
-// trainable returns the backend of a model that can be trained as T, a part of backend/loop's Trainer.
-func trainable[T any](m *Model, op string) (T, error) {
-	t, err := capability[T](m, op, "loop.Trainer")
-	if err == nil {
-		err = m.Trainable(op)
-	}
-	return t, err
 }

@@ -157,11 +157,8 @@ func bestStep(rows []HistoryRow, steps []int, metric string) (best int, ok bool)
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no driver.CheckpointRestorer, and
 // [ErrInvalid] for a step without a checkpoint.
 func (m *Model) Restore(ctx context.Context, step int) (next int, err error) {
-	restorer, err := capability[checkpointRestorer](m, "restore", "driver.CheckpointRestorer")
+	restorer, err := trainable[checkpointRestorer](m, "restore", "driver.CheckpointRestorer")
 	if err != nil {
-		return 0, err
-	}
-	if err := m.Trainable("restore"); err != nil {
 		return 0, err
 	}
 	next, err = restorer.Restore(ctx, m, step)

@@ -1,8 +1,10 @@
 package art
 
 import (
-	"github.com/goart-dev/art/grpo/credit"
+	"cmp"
 	"time"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // Events are callbacks: to draw progress, to export it, to stop early. Any may be nil. Set them as
@@ -206,12 +208,7 @@ func JoinEvents(list ...*Events) *Events {
 
 var noEvents Events
 
-func (m *Model) events() *Events {
-	if m.opts.Events == nil {
-		return &noEvents
-	}
-	return m.opts.Events
-}
+func (m *Model) events() *Events { return cmp.Or(m.opts.Events, &noEvents) }
 
 func both[T any](f, g func(T)) func(T) {
 	switch {

@@ -12,9 +12,6 @@ import (
 	"github.com/goart-dev/art/grpo/credit"
 )
 
-// persistent is how many steps in a row that teach nothing are warned of again, and whenever their number has doubled.
-const persistent = 5
-
 // idle counts consecutive steps that taught nothing.
 type idle struct {
 	mu   sync.Mutex
@@ -31,6 +28,7 @@ func (c *idle) count(taught bool) int {
 		return 0
 	}
 	c.row++
+	const persistent = 5 // as many in a row are warned of again, and whenever their number has doubled
 	doublings := c.row / persistent
 	again := c.row%persistent == 0 && doublings&(doublings-1) == 0
 	if c.told && !again {
@@ -48,12 +46,8 @@ func (m *Model) warnIdle(result *TrainResult) {
 	if row == 0 {
 		return
 	}
-	logger := m.opts.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
 	what, do := reasonsOf(result.Skipped)
-	logger.Warn("the step taught nothing, the weights are those before", "model", m.name, "step", result.Step,
+	cmp.Or(m.opts.Logger, slog.Default()).Warn("the step taught nothing, the weights are those before", "model", m.name, "step", result.Step,
 		"in_a_row", row, "skipped", what, "do", do)
 }
 

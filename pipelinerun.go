@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/goart-dev/art/grpo/credit"
 	"slices"
 	"time"
+
+	"github.com/goart-dev/art/grpo/credit"
 )
 
 // errStale ends rollouts that no step can be trained on.

@@ -53,11 +53,8 @@ func (p Preference) check(found *problems, i int) {
 // skipped, as by [Model.Train]: the group of a [Skip] is the pair, trajectory 0 of it the chosen one, 1 the rejected
 // one.
 func (m *Model) TrainDPO(ctx context.Context, pairs []Preference, cfg *DPOConfig) (*TrainResult, error) {
-	trainer, err := capability[dpoTrainer](m, "train dpo", "driver.DPOTrainer")
+	trainer, err := trainable[dpoTrainer](m, "train dpo", "driver.DPOTrainer")
 	if err != nil {
-		return nil, err
-	}
-	if err := m.Trainable("train dpo"); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {

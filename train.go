@@ -74,11 +74,8 @@ func (m *Model) readyToTrain(op string, cfg *TrainConfig) error {
 // It returns [ErrNotRegistered], [ErrFrozen], [ErrUnsupported] when the backend is no driver.SFTTrainer, and
 // [ErrInvalid] for no trajectories or a bad cfg. Updates that are not finite are skipped, as by [Model.Train].
 func (m *Model) TrainSFT(ctx context.Context, trajectories []*Trajectory, cfg *SFTConfig) (*TrainResult, error) {
-	trainer, err := capability[sftTrainer](m, "train sft", "driver.SFTTrainer")
+	trainer, err := trainable[sftTrainer](m, "train sft", "driver.SFTTrainer")
 	if err != nil {
-		return nil, err
-	}
-	if err := m.Trainable("train sft"); err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
