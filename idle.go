@@ -47,8 +47,8 @@ func (m *Model) warnIdle(result *TrainResult) {
 		return
 	}
 	what, do := reasonsOf(result.Skipped)
-	cmp.Or(m.opts.Logger, slog.Default()).Warn("the step taught nothing, the weights are those before", "model", m.name, "step", result.Step,
-		"in_a_row", row, "skipped", what, "do", do)
+	cmp.Or(m.opts.Logger, slog.Default()).Warn("the step taught nothing, the weights are those before",
+		"model", m.name, "step", result.Step, "in_a_row", row, "skipped", what, "do", do)
 }
 
 // What a skip is of, one and several.

@@ -101,7 +101,9 @@ func testSeed(t *subtest, b art.Backend) {
 }
 
 // together makes 8 requests at once, with or without seeds, and returns their replies and what makes one alone.
-func together(t *subtest, m *art.Model, seeds bool) (replies [8]*art.ChatResponse, alone func(i int) *art.ChatResponse) {
+func together(
+	t *subtest, m *art.Model, seeds bool,
+) (replies [8]*art.ChatResponse, alone func(i int) *art.ChatResponse) {
 	t.Helper()
 	question := func(i int) string { return fmt.Sprintf("What comes after %d?", i%3) }
 	opts := func(i int) *art.ChatOptions {
