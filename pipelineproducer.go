@@ -275,13 +275,11 @@ func oldestStep(g *TrajectoryGroup, current int) int {
 
 func (s *sourceProducer) exhausted() bool { return s.eof.Load() }
 
-func (s *sourceProducer) finish(*groupJob, bool) {}
-
+// A source has no position to store, and nothing is known of its rollouts.
+func (s *sourceProducer) finish(*groupJob, bool)                       {}
 func (s *sourceProducer) save(context.Context, int, []*groupJob) error { return nil }
-
-func (s *sourceProducer) changed() <-chan struct{} { return nil }
-
-func (s *sourceProducer) busy() (time.Duration, bool) { return 0, false }
+func (s *sourceProducer) changed() <-chan struct{}                     { return nil }
+func (s *sourceProducer) busy() (time.Duration, bool)                  { return 0, false }
 
 // rolloutLimit bounds the rollouts that run at once in several gathers: a semaphore that measures how many do.
 type rolloutLimit struct {

@@ -34,12 +34,10 @@ const maxLogRatio = 20.0
 // in the direction of A; CISPO keeps every token and bounds its weight.
 //
 // New and old are of the whole vocabulary at temperature 1, before temperature, top-p and top-k reshape what is sampled
-// from. The ratio then compares policies: it is 1 on policy, and the bounds limit how far a policy moves from the one
-// that sampled, whatever the settings. It does not turn an average over sampled tokens into one over the policy. With
-// other settings than temperature 1, Σ is an average over the reshaped distribution, and tokens that top-p and top-k
-// cut off are not in it. The logprob under the reshaped distribution as old would correct for temperature, at the price
-// of ratios that are off 1 on policy, where the bounds clip; and it cannot bring back what was cut off. [Corrected]
-// does that apart from the bounds.
+// from, so that the ratio compares policies, and Σ is an average over the reshaped distribution: Epsilon of
+// art.TrainConfig says more. The logprob under that distribution as old would correct for temperature, at the price of
+// ratios that are off 1 on policy, where the bounds clip; and it cannot bring back what top-p and top-k cut off.
+// [Corrected] does that apart from the bounds.
 //
 // Its metrics, means over trained tokens unless they say otherwise, are
 //
