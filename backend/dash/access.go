@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,7 +35,7 @@ func newSession(access *art.HandlerOptions) *session {
 	}
 	if len(s.access.Keys) > 0 {
 		s.secret = rand.Text()
-		s.access.Keys = append(append([]string(nil), s.access.Keys...), s.secret)
+		s.access.Keys = append(slices.Clone(s.access.Keys), s.secret)
 	}
 	if s.access.MaxBody == 0 {
 		s.access.MaxBody = 1 << 20 // forms
@@ -153,9 +154,4 @@ func setHeaders(h http.Header) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-}
-
-// refuse answers requests that the guard does not admit. A browser without a key is asked for one.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	h.failPage(w, r, server.Status(err), err)
 }

@@ -1,11 +1,15 @@
 package dash
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/goart-dev/art"
 )
 
 // xAxis says what is on the horizontal axis.
@@ -117,10 +121,15 @@ func (a *axis) ticks(n int) []tick {
 	return list
 }
 
-// rounds returns round values within the range.
-func (a *axis) rounds(n int) []float64 {
+// rounds returns round values within the range: powers of ten where a logarithmic one is wide.
+func (a *axis) rounds(n int) (list []float64) {
 	if a.log && a.high/a.low > 10 {
-		return a.powers(n)
+		first, last := math.Ceil(math.Log10(a.low)), math.Floor(math.Log10(a.high))
+		every := max(1, math.Ceil((last-first+1)/float64(n)))
+		for e := first; e <= last; e += every {
+			list = append(list, math.Pow(10, e))
+		}
+		return list
 	}
 	step := roundStep(a.high/float64(n) - a.low/float64(n))
 	if a.kind == xStep {
@@ -129,23 +138,11 @@ func (a *axis) rounds(n int) []float64 {
 	if a.kind == xTime {
 		step = timeStep(step)
 	}
-	var list []float64
 	if !finite(step) || step <= 0 {
 		return nil
 	}
 	for i := math.Ceil(a.low / step); i*step <= a.high && len(list) < 20; i++ {
 		list = append(list, i*step)
-	}
-	return list
-}
-
-// powers returns powers of ten.
-func (a *axis) powers(n int) []float64 {
-	first, last := math.Ceil(math.Log10(a.low)), math.Floor(math.Log10(a.high))
-	every := max(1, math.Ceil((last-first+1)/float64(n)))
-	var list []float64
-	for e := first; e <= last; e += every {
-		list = append(list, math.Pow(10, e))
 	}
 	return list
 }
@@ -166,12 +163,9 @@ func timeStep(x float64) float64 {
 	if x < 1 {
 		return x
 	}
-	for _, s := range []float64{
-		1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400,
-	} {
-		if s >= x {
-			return s
-		}
+	round := []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
+	if i, _ := slices.BinarySearch(round, x); i < len(round) {
+		return round[i]
 	}
 	return math.Ceil(x/86400) * 86400
 }
@@ -179,19 +173,19 @@ func timeStep(x float64) float64 {
 // number writes a value with four digits.
 func number(v float64) string {
 	switch size := math.Abs(v); {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !finite(v):
 		return fmt.Sprint(v)
 	case size >= 1e5:
 		return count(v)
 	case size != 0 && size < 1e-4:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
-	return strconv.FormatFloat(rounded4(v), 'f', -1, 64)
+	return strconv.FormatFloat(rounded(v, 4), 'f', -1, 64)
 }
 
-// rounded4 keeps four digits.
-func rounded4(v float64) float64 {
-	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+// rounded keeps some digits.
+func rounded(v float64, digits int) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	if err != nil {
 		return v
 	}
@@ -245,7 +239,110 @@ func ago(t, now time.Time) string {
 	return t.Format("2006-01-02")
 }
 
-func sortDescending(list []float64) {
-	slices.Sort(list)
-	slices.Reverse(list)
+// curve returns the values of a metric over an axis.
+func curve(rows []art.HistoryRow, key string, x xAxis) []point {
+	place := places(rows, x)
+	var list []point
+	for _, row := range rows {
+		y, ok := row.Metrics[key]
+		if !ok {
+			continue
+		}
+		if at0, ok := place(row); ok {
+			list = append(list, at(at0, y))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b point) int { return cmp.Compare(a.X, b.X) })
+	return list
+}
+
+// places returns where a row is on the axis.
+func places(rows []art.HistoryRow, x xAxis) func(art.HistoryRow) (float64, bool) {
+	switch x {
+	case xTime:
+		return func(row art.HistoryRow) (float64, bool) {
+			at, ok := row.Metrics["time/wall_clock_sec"]
+			return at, ok
+		}
+	case xTokens:
+		sampled := map[int]float64{0: 0} // before each step
+		for _, row := range rows {
+			if n, ok := row.Metrics["data/cum/tokens_sampled"]; ok && row.Split == "train" {
+				sampled[row.Step+1] = n
+			}
+		}
+		return func(row art.HistoryRow) (float64, bool) {
+			n, ok := sampled[row.Step]
+			return n, ok
+		}
+	}
+	return func(row art.HistoryRow) (float64, bool) { return float64(row.Step), true }
+}
+
+// smooth returns the exponential moving average with a weight of the past from 0 to below 1, without the bias to zero
+// of its first values:
+//
+//	s = w*s + (1-w)*y,   n = w*n + (1-w),   s/n is the average
+func smooth(points []point, weight float64) []point {
+	if weight <= 0 {
+		return points
+	}
+	out := make([]point, 0, len(points))
+	var sum, norm float64
+	for _, p := range points {
+		if !finite(p.Y) {
+			continue
+		}
+		sum, norm = weight*sum+(1-weight)*p.Y, weight*norm+(1-weight)
+		out = append(out, at(p.X, sum/norm))
+	}
+	return out
+}
+
+// seedSuffix is what tells the runs of one experiment apart: the number at the end of their names.
+var seedSuffix = regexp.MustCompile(`^(.*?)[-_.]?(?:seed[-_.]?)?\d+$`)
+
+// experiment is the name of a run without its seed.
+func experiment(name string) string {
+	if m := seedSuffix.FindStringSubmatch(name); m != nil && m[1] != "" {
+		return m[1]
+	}
+	return name
+}
+
+// overSeeds returns the mean of several curves, with their lowest and highest values as band, where all of them are
+// defined: a mean over fewer would jump. It is over the places of the longest curve; others are interpolated between
+// their points.
+func overSeeds(curves [][]point) []point {
+	curves = slices.DeleteFunc(slices.Clone(curves), func(c []point) bool { return len(c) == 0 })
+	if len(curves) == 0 {
+		return nil
+	}
+	var list []point
+	for _, p := range slices.MaxFunc(curves, func(a, b []point) int { return cmp.Compare(len(a), len(b)) }) {
+		low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
+		for _, c := range curves {
+			if y, ok := interpolate(c, p.X); ok {
+				low, high, sum, n = min(low, y), max(high, y), sum+y, n+1
+			}
+		}
+		if n == len(curves) {
+			list = append(list, point{p.X, sum / float64(n), low, high})
+		}
+	}
+	return list
+}
+
+// interpolate returns the value of a curve at a place, between its points; ok is false outside.
+func interpolate(c []point, x float64) (y float64, ok bool) {
+	i, exact := slices.BinarySearchFunc(c, x, func(p point, x float64) int { return cmp.Compare(p.X, x) })
+	switch {
+	case exact:
+		return c[i].Y, finite(c[i].Y)
+	case i == 0 || i == len(c):
+		return 0, false
+	}
+	a, b := c[i-1], c[i]
+	y = a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X)
+	return y, finite(y)
 }

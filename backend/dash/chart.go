@@ -28,6 +28,31 @@ type chart struct {
 	Note   string
 }
 
+// axes are how a page draws its charts, as its form says.
+type axes struct {
+	X         string  // see [xAxis]
+	Smooth    float64 // weight of the past, see [smooth]
+	Log, LogX bool
+}
+
+func axesOf(p *params) axes {
+	return axes{X: p.choice("x", string(xStep), string(xTime), string(xTokens)),
+		Smooth: min(max(p.float("smooth", 0.6), 0), 0.99), Log: p.Get("log") != "", LogX: p.Get("logx") != ""}
+}
+
+// chart is one without series.
+func (a *axes) chart(title string) *chart {
+	return &chart{Title: title, X: xAxis(a.X), Log: a.Log, LogX: a.LogX}
+}
+
+// trend has the smoothed points with the points themselves behind, where there are enough of them.
+func (a *axes) trend(s series) series {
+	if a.Smooth > 0 && len(s.Points) >= 12 {
+		s.Faint, s.Points = s.Points, smooth(s.Points, a.Smooth)
+	}
+	return s
+}
+
 // series is a line of a chart.
 type series struct {
 	Name   string
@@ -45,12 +70,13 @@ func at(x, y float64) point { return point{x, y, math.NaN(), math.NaN()} }
 
 // chartView is a chart with its numbers as texts, for the template.
 type chartView struct {
-	Title, CSV, Label, Note, Data string
-	XName                         string // of the horizontal axis
-	Empty, Legend, Area           bool
-	XTicks, YTicks                []tick
-	Series                        []seriesView
-	Table                         table
+	Title, CSV, Note, Data string
+	Label                  string // describes the chart to those who do not see it
+	XName                  string // of the horizontal axis
+	Empty, Legend, Area    bool
+	XTicks, YTicks         []tick
+	Series                 []seriesView
+	Table                  table
 }
 
 // seriesView is a series as paths.
@@ -70,8 +96,8 @@ type table struct {
 }
 
 // view computes what the template needs.
-func (c *chart) view() chartView {
-	v := chartView{Title: c.Title, CSV: c.CSV, Note: c.Note, XName: c.X.name(), Legend: c.Named || len(c.Series) > 1,
+func (c *chart) view() *chartView {
+	v := &chartView{Title: c.Title, CSV: c.CSV, Note: c.Note, XName: c.X.name(), Legend: c.Named || len(c.Series) > 1,
 		Area: c.Area}
 	left, leftX := c.drop()
 	if left > 0 {
@@ -84,17 +110,23 @@ func (c *chart) view() chartView {
 	}
 	x, y, ok := c.ranges()
 	v.Table = c.table()
-	v.Label = c.label()
-	if !ok {
-		v.Empty = true
+	v.Label = c.Title + " by " + c.X.name()
+	for _, s := range c.Series {
+		if n := len(s.Points); n > 0 {
+			first, last := s.Points[0], s.Points[n-1]
+			v.Label += fmt.Sprintf("; %s: %s at %s, %s at %s", s.Name, number(c.value(first)), c.X.text(first.X),
+				number(c.value(last)), c.X.text(last.X))
+		}
+	}
+	if v.Empty = !ok; v.Empty {
 		return v
 	}
 	v.XTicks, v.YTicks = x.ticks(5), y.ticks(4)
 	for i, s := range c.Series {
-		sv := seriesView{Name: s.Name, Link: s.Link, Class: fmt.Sprintf("s%d", i%8), Line: polyline(s.Points, x, y)}
-		sv.Faint, sv.Band = polyline(s.Faint, x, y), band(s.Points, x, y)
-		if c.Area {
-			sv.Line = ""
+		sv := seriesView{Name: s.Name, Link: s.Link, Class: seriesClass(i), Faint: polyline(s.Faint, x, y),
+			Band: band(s.Points, x, y)}
+		if !c.Area {
+			sv.Line = polyline(s.Points, x, y)
 		}
 		if n := len(s.Points); n > 0 {
 			sv.Last = number(c.value(s.Points[n-1]))
@@ -265,19 +297,6 @@ func writePlace(b *strings.Builder, x, y float64) {
 // percent is a part of a whole as an attribute of SVG.
 func percent(part float64) string { return strconv.FormatFloat(100*part, 'f', 2, 64) + "%" }
 
-// label describes the chart to those who do not see it.
-func (c *chart) label() string {
-	text := c.Title + " by " + c.X.name()
-	for _, s := range c.Series {
-		if n := len(s.Points); n > 0 {
-			first, last := s.Points[0], s.Points[n-1]
-			text += fmt.Sprintf("; %s: %s at %s, %s at %s", s.Name, number(c.value(first)), c.X.text(first.X),
-				number(c.value(last)), c.X.text(last.X))
-		}
-	}
-	return text
-}
-
 // data are the points for readings under the pointer, as JSON.
 func (c *chart) data(x axis) string {
 	type line struct {
@@ -291,7 +310,7 @@ func (c *chart) data(x axis) string {
 		l := line{Name: s.Name}
 		for _, p := range s.Points {
 			l.At = append(l.At, math.Round(x.place(p.X)*1e4)/1e4)
-			l.X, l.Y = append(l.X, c.X.reading(p.X)), append(l.Y, rounded(c.value(p)))
+			l.X, l.Y = append(l.X, c.X.reading(p.X)), append(l.Y, rounded(c.value(p), 6))
 		}
 		lines = append(lines, l)
 	}
@@ -300,15 +319,6 @@ func (c *chart) data(x axis) string {
 		return "[]" // drop has left out what has no JSON
 	}
 	return string(data)
-}
-
-// rounded keeps six digits.
-func rounded(v float64) float64 {
-	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil {
-		return v
-	}
-	return out
 }
 
 // cell is a point as a text, with its band where there is one.
@@ -341,12 +351,10 @@ func (c *chart) table() table {
 			rows[p.X][i] = c.cell(p)
 		}
 	}
-	sortDescending(places)
-	for i, x := range places {
-		if i == maxRows {
-			t.More = len(places) - maxRows
-			break
-		}
+	slices.Sort(places)
+	slices.Reverse(places)
+	t.More = max(0, len(places)-maxRows)
+	for _, x := range places[:min(len(places), maxRows)] {
 		t.Rows = append(t.Rows, append([]string{c.X.text(x)}, rows[x]...))
 	}
 	return t

@@ -23,47 +23,42 @@ const (
 // groupData is a group, with its trajectories side by side.
 type groupData struct {
 	*place
-	Group    int
-	Count    int    // trajectories
-	Reward   string // mean
-	Groups   int    // of the step
-	Order    string
-	Color    string
-	To       int // step whose logprobs are compared with those of the samples
-	ToSteps  []int
-	From     int // first shown trajectory, in the order
-	PagePrev string
-	PageNext string
-	Before   string // address of the previous group
-	After    string
-	Shared   []turn // messages that all trajectories begin with
-	Columns  []column
-	Failures []art.Failure
-	Metrics  [][2]string
-	Logs     []string
-	Skip     string
-	Note     string
-	Legend   []legendItem
-	Colors   string // what the colours are of
-	Stars    bool
+	Group              int
+	Count              int    // trajectories
+	Reward             string // mean
+	Groups             int    // of the step
+	Order, Color       string
+	To                 int // step whose logprobs are compared with those of the samples
+	ToSteps            []int
+	From               int // first shown trajectory, in the order
+	PagePrev, PageNext string
+	Before, After      string // addresses of the groups beside
+	Shared             []turn // messages that all trajectories begin with
+	Columns            []column
+	Failures           []art.Failure
+	Metrics            [][2]string
+	Logs               []string
+	Skip, Note         string
+	Legend             []legendItem
+	Colors             string // what the colours are of
+	Stars              bool
 }
 
 // column is a trajectory.
 type column struct {
-	Index      int // in the group
-	Rank       int // by reward, from 1
-	Reward     string
-	Advantage  string
-	Sign       string // of the advantage: up, down or none
-	Starred    bool
-	Histories  []conversation
-	Logs       []string
-	Metrics    [][2]string
-	Metadata   [][2]string
-	Duration   string
-	Tokens     int
-	trajectory *art.Trajectory
-	advantage  float64
+	Index             int // in the group
+	Rank              int // by reward, from 1
+	Reward            string
+	Advantage         string
+	Sign              string // of the advantage: up, down or none
+	Starred           bool
+	Histories         []conversation
+	Logs              []string
+	Metrics, Metadata [][2]string
+	Duration          string
+	Tokens            int
+	trajectory        *art.Trajectory
+	advantage         float64
 }
 
 // conversation is a history.
@@ -138,9 +133,7 @@ func (h *Handler) groupPage(r *http.Request) (*page, error) {
 func (d *groupData) fill(g *art.TrajectoryGroup) {
 	w := d.weighing()
 	d.Count, d.Failures, d.Logs, d.Note = len(g.Trajectories), g.Failures, g.Logs, w.Note
-	for _, key := range sortedKeys(g.Metrics) {
-		d.Metrics = append(d.Metrics, [2]string{key, number(g.Metrics[key])})
-	}
+	d.Metrics = pairs(g.Metrics)
 	rewards := make([]float64, len(g.Trajectories))
 	for i, t := range g.Trajectories {
 		rewards[i] = t.Reward
@@ -156,7 +149,18 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	for i, t := range g.Trajectories {
 		all[i] = newColumn(t, i, advantages[i], rewards)
 	}
-	d.sort(all)
+	// The best come first.
+	slices.SortStableFunc(all, func(a, b column) int {
+		switch d.Order {
+		case "reward":
+			return cmp.Compare(b.trajectory.Reward, a.trajectory.Reward)
+		case "advantage":
+			return cmp.Compare(b.advantage, a.advantage)
+		case "length":
+			return cmp.Compare(b.Tokens, a.Tokens)
+		}
+		return cmp.Compare(a.Index, b.Index)
+	})
 	first := min(d.From, len(all))
 	last := min(first+maxColumns, len(all))
 	if first > 0 {
@@ -169,8 +173,7 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	shared := sharedMessages(g.Trajectories)
 	limit := max(500, min(maxShown, maxGroup/max(1, messagesOf(d.Columns))))
 	if shared > 0 {
-		c := d.conversation(&art.History{Messages: g.Trajectories[0].Messages[:shared]}, 0, 0, limit)
-		d.Shared = c.Turns
+		d.Shared = d.conversation(&art.History{Messages: g.Trajectories[0].Messages[:shared]}, 0, 0, 0, limit).Turns
 	}
 	for i := range d.Columns {
 		d.converse(&d.Columns[i], shared, limit)
@@ -190,14 +193,11 @@ func messagesOf(columns []column) (n int) {
 // newColumn has what columns are sorted by.
 func newColumn(t *art.Trajectory, index int, advantage float64, rewards []float64) column {
 	c := column{Index: index, Reward: number(t.Reward), Advantage: signed(advantage), Sign: signOf(advantage),
-		Logs: t.Logs, Duration: duration(t.Duration.Round(time.Millisecond)), trajectory: t, advantage: advantage, Rank: 1}
+		Logs: t.Logs, Metrics: pairs(t.Metrics), Duration: duration(t.Duration.Round(time.Millisecond)), trajectory: t, advantage: advantage, Rank: 1}
 	for _, r := range rewards {
 		if r > t.Reward {
 			c.Rank++
 		}
-	}
-	for _, key := range sortedKeys(t.Metrics) {
-		c.Metrics = append(c.Metrics, [2]string{key, number(t.Metrics[key])})
 	}
 	for _, key := range sortedKeys(t.Metadata) {
 		c.Metadata = append(c.Metadata, [2]string{key, fmt.Sprint(t.Metadata[key])})
@@ -224,21 +224,6 @@ func signOf(v float64) string {
 		return "down"
 	}
 	return "none"
-}
-
-// sort puts the columns in order, the best first.
-func (d *groupData) sort(all []column) {
-	slices.SortStableFunc(all, func(a, b column) int {
-		switch d.Order {
-		case "reward":
-			return cmp.Compare(b.trajectory.Reward, a.trajectory.Reward)
-		case "advantage":
-			return cmp.Compare(b.advantage, a.advantage)
-		case "length":
-			return cmp.Compare(b.Tokens, a.Tokens)
-		}
-		return cmp.Compare(a.Index, b.Index)
-	})
 }
 
 // sharedMessages is how many messages all trajectories begin with, before the first that was sampled.
@@ -272,12 +257,7 @@ func (d *groupData) converse(c *column, shared, limit int) {
 		if i == 0 {
 			skip = shared
 		}
-		view := d.conversation(&art.History{Messages: history.Messages[skip:], Tools: history.Tools}, c.Index, i, limit)
-		for k := range view.Turns {
-			if view.Turns[k].More != "" {
-				view.Turns[k].More = d.textLink(c.Index, i, k+skip)
-			}
-		}
+		view := d.conversation(history, c.Index, i, skip, limit)
 		if i > 0 {
 			view.Title = fmt.Sprintf("additional history %d", i)
 		}
@@ -285,27 +265,22 @@ func (d *groupData) converse(c *column, shared, limit int) {
 	}
 }
 
-// textLink is the address of the whole text of a message.
-func (d *groupData) textLink(trajectory, history, message int) string {
-	return d.place.Link("text", "group", d.Group, "trajectory", trajectory, "history", history, "message", message)
-}
-
-// conversation makes turns of messages.
-func (d *groupData) conversation(h *art.History, trajectory, history, limit int) conversation {
+// conversation makes turns of the messages of a history from the skipped ones on.
+func (d *groupData) conversation(h *art.History, trajectory, history, skip, limit int) conversation {
 	c := conversation{Tools: h.Tools}
 	calls := map[string]string{}
-	for i, m := range h.Messages {
-		t := turn{Role: string(m.Role), Name: m.Name, Reasoning: m.Reasoning, Calls: m.ToolCalls}
+	for i, m := range h.Messages[skip:] {
+		t := turn{Role: string(m.Role), Name: m.Name, Calls: slices.Clone(m.ToolCalls)}
 		switch m.Role {
 		case art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.RoleAssistant, art.RoleTool:
 			t.Class = string(m.Role)
 		}
 		var more bool
 		if t.Text, more = cut(m.Content, limit); more {
-			t.More, t.Size = d.textLink(trajectory, history, i), count(float64(len(m.Content)))
+			t.Size = count(float64(len(m.Content)))
+			t.More = d.Link("text", "group", d.Group, "trajectory", trajectory, "history", history, "message", skip+i)
 		}
 		t.Reasoning, _ = cut(m.Reasoning, limit)
-		t.Calls = slices.Clone(m.ToolCalls)
 		for k := range t.Calls {
 			calls[t.Calls[k].ID] = t.Calls[k].Name
 			t.Calls[k].Arguments, _ = cut(t.Calls[k].Arguments, limit)

@@ -17,24 +17,21 @@ const perPage = 40
 // groupsData is a step of a run: its groups, its time, or its tokens.
 type groupsData struct {
 	*place
-	View     string // groups, time or batch
-	Sort     string
-	Filter   filter
-	Groups   []groupRow
-	Total    int // groups that pass the filter
-	All      int
-	Count    int // trajectories
-	Reward   string
-	Rewards  string // their range, which is that of the small drawings
-	Failures []art.Failure
-	Failed   int
-	PageAt   int
-	PagePrev string
-	PageNext string
-	Metrics  [][2]string
-	Timeline *timeline
-	Batch    *batch
-	Note     string
+	View               string // groups, time or batch
+	Sort               string
+	Filter             filter
+	Groups             []groupRow
+	Total, All         int // groups that pass the filter, and all
+	Count              int // trajectories
+	Reward             string
+	Rewards            string // their range, which is that of the small drawings
+	Failures           []art.Failure
+	Failed, PageAt     int
+	PagePrev, PageNext string
+	Metrics            [][2]string
+	Timeline           *timeline
+	Batch              *batch
+	Note               string
 }
 
 // filter is what trajectories must have.
@@ -44,7 +41,7 @@ type filter struct {
 	Failed     bool
 }
 
-// MinText and MaxText are the bounds as a form has them.
+// MinText is the lower bound as a form has it.
 func (f filter) MinText() string { return boundText(f.Min) }
 
 // MaxText is the upper bound.
@@ -76,18 +73,15 @@ func (f filter) admits(g *groupEntry) bool {
 
 // groupRow is a line of the list.
 type groupRow struct {
-	Number   int
-	Link     string
-	Size     int
-	Mean     string
-	Range    string
-	Bars     []histogramBar // of its rewards, over the range of all rewards of the step
-	Failures int
-	Skip     string
-	Steps    string // of the policy
-	Duration string
+	Number, Size, Failures int
+	Link, Mean, Range      string
+	Bars                   []histogramBar // of its rewards, over the range of all rewards of the step
+	Skip                   string
+	Steps                  string // of the policy
+	Duration               string
 
-	mean, spread float64
+	entry *groupEntry
+	mean  point // of its rewards, with their range; NaN without any
 }
 
 // groupsPage is the page of a step.
@@ -105,7 +99,22 @@ func (h *Handler) groupsPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.measure(x)
+	sum := 0.0
+	d.All = len(x.groups)
+	for i := range x.groups {
+		g := &x.groups[i]
+		d.Count, d.Failed = d.Count+len(g.entries), d.Failed+len(g.failures)
+		for _, reward := range g.rewards() {
+			sum += reward
+		}
+		if d.Filter.Failed && len(d.Failures) < 50 {
+			d.Failures = append(d.Failures, g.failures...)
+		}
+	}
+	if d.Count > 0 {
+		d.Reward = number(sum / float64(d.Count))
+	}
+	d.Metrics = pairs(at.row())
 	switch d.View {
 	case "groups":
 		d.list(x, at.weighing())
@@ -118,30 +127,6 @@ func (h *Handler) groupsPage(r *http.Request) (*page, error) {
 	}
 	return &page{name: "groups.html", Title: at.Run + " step " + number(float64(at.Step)), Runs: []string{at.Run}, Data: d,
 		Crumbs: at.crumbs()[:2]}, nil
-}
-
-// measure counts.
-func (d *groupsData) measure(x *index) {
-	sum := 0.0
-	d.All = len(x.groups)
-	for i := range x.groups {
-		g := &x.groups[i]
-		d.Count += len(g.entries)
-		d.Failed += len(g.failures)
-		for _, e := range g.entries {
-			sum += e.Reward
-		}
-		if d.Filter.Failed && len(d.Failures) < 50 {
-			d.Failures = append(d.Failures, g.failures...)
-		}
-	}
-	if d.Count > 0 {
-		d.Reward = number(sum / float64(d.Count))
-	}
-	row := d.row()
-	for _, key := range sortedKeys(row) {
-		d.Metrics = append(d.Metrics, [2]string{key, number(row[key])})
-	}
 }
 
 // list makes the lines of a page of the list.
@@ -157,9 +142,15 @@ func (d *groupsData) list(x *index, w weighing) {
 	}
 	var rows []groupRow
 	for i := range x.groups {
-		if g := &x.groups[i]; d.Filter.admits(g) {
-			rows = append(rows, newGroupRow(g))
+		g := &x.groups[i]
+		if !d.Filter.admits(g) {
+			continue
 		}
+		row := groupRow{Number: g.number, Size: len(g.entries), Failures: len(g.failures), entry: g, mean: at(0, math.NaN())}
+		if len(g.entries) > 0 {
+			row.mean = meanPoint(0, g.rewards())
+		}
+		rows = append(rows, row)
 	}
 	sortGroups(rows, d.Sort)
 	d.Total = len(rows)
@@ -172,71 +163,46 @@ func (d *groupsData) list(x *index, w weighing) {
 		d.PageNext = d.p.with("groups", "page", number(float64(d.PageAt+1)))
 	}
 	d.Groups = rows[first:last]
-	byNumber := map[int]*groupEntry{}
-	for i := range x.groups {
-		byNumber[x.groups[i].number] = &x.groups[i]
-	}
 	for i := range d.Groups {
-		d.Groups[i].describe(byNumber[d.Groups[i].Number], w, low, high)
+		d.Groups[i].describe(w, low, high)
 		d.Groups[i].Link = d.place.Link("group", "group", d.Groups[i].Number)
 	}
 	d.Note = w.Note
 }
 
-// newGroupRow has what groups are sorted by.
-func newGroupRow(g *groupEntry) groupRow {
-	row := groupRow{Number: g.number, Size: len(g.entries), Failures: len(g.failures), mean: math.NaN()}
-	if rewards := g.rewards(); len(rewards) > 0 {
-		sum := 0.0
-		for _, r := range rewards {
-			sum += r
-		}
-		row.mean, row.spread = sum/float64(len(rewards)), slices.Max(rewards)-slices.Min(rewards)
-	}
-	return row
-}
-
 // sortGroups sorts the list. Groups without rewards come last.
 func sortGroups(rows []groupRow, by string) {
-	last := func(v float64, sign float64) float64 {
-		if math.IsNaN(v) {
-			return math.Inf(1)
-		}
-		return sign * v
-	}
+	key := map[string]func(groupRow) float64{
+		"index":  func(r groupRow) float64 { return float64(r.Number) },
+		"best":   func(r groupRow) float64 { return -r.mean.Y },
+		"worst":  func(r groupRow) float64 { return r.mean.Y },
+		"spread": func(r groupRow) float64 { return r.mean.Low - r.mean.High },
+	}[by]
 	slices.SortStableFunc(rows, func(a, b groupRow) int {
-		switch by {
-		case "best":
-			return cmp.Compare(last(a.mean, -1), last(b.mean, -1))
-		case "worst":
-			return cmp.Compare(last(a.mean, 1), last(b.mean, 1))
-		case "spread":
-			return cmp.Compare(-a.spread, -b.spread)
-		}
-		return cmp.Compare(a.Number, b.Number)
+		x, y := key(a), key(b)
+		return cmp.Or(cmp.Compare(bit(math.IsNaN(x)), bit(math.IsNaN(y))), cmp.Compare(x, y))
 	})
 }
 
 // describe fills in the texts of a line. low and high are the range of all rewards.
-func (row *groupRow) describe(g *groupEntry, w weighing, low, high float64) {
+func (row *groupRow) describe(w weighing, low, high float64) {
 	row.Mean, row.Range, row.Steps = "–", "–", "–"
-	rewards := g.rewards()
+	rewards := row.entry.rewards()
 	if len(rewards) > 0 {
-		row.Mean = number(row.mean)
-		row.Range = number(slices.Min(rewards)) + " to " + number(slices.Max(rewards))
+		row.Mean, row.Range = number(row.mean.Y), number(row.mean.Low)+" to "+number(row.mean.High)
 	}
 	row.Bars = histogram(rewards, low, high)
 	if _, reason := w.advantages(rewards); reason != "" {
 		row.Skip = skipText(string(reason))
 	}
 	longest, first, newest := time.Duration(0), -1, -1
-	for _, e := range g.entries {
+	for _, e := range row.entry.entries {
 		longest = max(longest, e.Duration)
 		if e.FirstStep >= 0 {
-			if first < 0 {
+			if first < 0 || e.FirstStep < first {
 				first = e.FirstStep
 			}
-			first, newest = min(first, e.FirstStep), max(newest, e.LastStep)
+			newest = max(newest, e.LastStep)
 		}
 	}
 	row.Duration = duration(longest)

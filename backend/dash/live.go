@@ -194,8 +194,10 @@ func (l *live) end(key string) {
 	l.lookSoon()
 }
 
-// events returns callbacks that show what goes on in this process. They take microseconds.
-func (l *live) events() *art.Events {
+// Events returns callbacks that show rollouts and trainings of this process as they go, for [art.GatherOptions] and
+// [art.ModelOptions]. They take microseconds.
+func (h *Handler) Events() *art.Events {
+	l := h.live
 	gather := func(id uint64) string { return fmt.Sprintf("gather %d", id) }
 	training := func(m *art.Model, step int) string { return fmt.Sprintf("train %s %d", m.Name(), step) }
 	return &art.Events{

@@ -116,7 +116,7 @@ func TestSkips(t *testing.T) {
 		{Split: "val", Step: 2, Metrics: map[string]float64{"val/reward": 1}},
 		{Split: "train", Step: 2, Metrics: map[string]float64{"data/groups": 4}},
 	}}
-	c := (&runData{X: string(xStep)}).skips(r)
+	c := (&runData{axes: axes{X: string(xStep)}}).skips(r)
 	require.Len(t, c.Series, 1)
 	require.Equal(t, []float64{0, 2, 0}, ys(c.Series[0].Points))
 	require.NotContains(t, r.rows[0].Metrics, reason)

@@ -1,7 +1,6 @@
 package dash
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ const maxCompared = 6
 
 // overviewData is the list of runs, and a chart that compares some.
 type overviewData struct {
+	axes
 	Root    string
 	Rows    []overviewRow
 	More    int // runs that are left out
@@ -22,26 +22,19 @@ type overviewData struct {
 	Query   string
 	Metric  string
 	Metrics []string
-	X       string
-	Smooth  float64
-	Log     bool
-	LogX    bool
 	Bands   bool
 	Chart   *chartView
 }
 
 // overviewRow is a run of the list.
 type overviewRow struct {
-	Name, Base, State   string
-	Active              bool
-	Step                int
-	Reward, Best, Speed string
-	BestStep            int
-	HasBest             bool
-	Spark               string // path
-	Stored              time.Time
-	Checked             bool
-	Class               string // of its line
+	Name, Base, State        string
+	Active, HasBest, Checked bool
+	Step, BestStep           int
+	Reward, Best, Speed      string
+	Spark                    string // path
+	Stored                   time.Time
+	Class                    string // of its line
 }
 
 // overview is the page of all runs.
@@ -51,13 +44,11 @@ func (h *Handler) overview(r *http.Request) (*page, error) {
 	if all == nil && err != nil {
 		return nil, err
 	}
-	d := &overviewData{Root: h.opts.Dir, Query: p.Get("q"), Metric: p.Get("metric"),
-		X: p.choice("x", string(xStep), string(xTime), string(xTokens)), Smooth: p.float("smooth", 0.6),
-		Log: p.Get("log") != "", LogX: p.Get("logx") != "", Bands: p.Get("bands") != ""}
+	d := &overviewData{Root: h.opts.Dir, axes: axesOf(p), Query: p.Get("q"), Metric: p.Get("metric"),
+		Bands: p.Get("bands") != ""}
 	if p.err != nil {
 		return nil, p.err
 	}
-	d.Smooth = min(max(d.Smooth, 0), 0.99)
 	if err != nil {
 		d.Bad = err.Error()
 	}
@@ -76,7 +67,13 @@ func (d *overviewData) list(all []*run, chosen []string) {
 	}
 	d.More = max(0, len(shown)-most)
 	shown = shown[:min(len(shown), most)]
-	d.chooseMetric(shown)
+	d.Metrics = metricsOf(shown...)
+	if d.Metric == "" {
+		d.Metric = "train/reward"
+		if !slices.Contains(d.Metrics, d.Metric) && len(d.Metrics) > 0 {
+			d.Metric = d.Metrics[0]
+		}
+	}
 	for _, r := range shown {
 		_, has := r.newest(d.Metric)
 		if slices.Contains(chosen, r.name) || len(chosen) == 0 && has && len(compared) < maxCompared {
@@ -89,8 +86,7 @@ func (d *overviewData) list(all []*run, chosen []string) {
 	for _, r := range shown {
 		row := newOverviewRow(r, now)
 		at := slices.Index(compared, r)
-		row.Checked = at >= 0
-		if at >= 0 && !d.Bands {
+		if row.Checked = at >= 0; row.Checked && !d.Bands {
 			row.Class = seriesClass(at)
 		}
 		d.Rows = append(d.Rows, row)
@@ -99,48 +95,24 @@ func (d *overviewData) list(all []*run, chosen []string) {
 
 func seriesClass(i int) string { return "s" + string(rune('0'+i%8)) }
 
-// seedsNote explains bands.
-const seedsNote = "A line is the mean of its runs, the band goes from the lowest to the highest, " +
-	"as far as all of them have come."
-
-// chooseMetric fills in the metrics of some runs, and the one to draw unless it is given.
-func (d *overviewData) chooseMetric(runs []*run) {
-	d.Metrics = metricsOf(runs)
-	if d.Metric != "" {
-		return
-	}
-	d.Metric = "train/reward"
-	if !slices.Contains(d.Metrics, d.Metric) && len(d.Metrics) > 0 {
-		d.Metric = d.Metrics[0]
-	}
-}
-
 // compare draws the metric of some runs.
 func (d *overviewData) compare(runs []*run) {
-	c := &chart{Title: d.Metric, X: xAxis(d.X), Log: d.Log, LogX: d.LogX, Named: true}
+	c := d.chart(d.Metric)
+	c.Named = true
 	if d.Bands {
-		c.Series, c.Note = d.bands(runs), seedsNote
+		c.Series = d.bands(runs)
+		c.Note = "A line is the mean of its runs, the band goes from the lowest to the highest, as far as all of them have come."
 	} else {
 		for _, r := range runs {
-			s := d.series(r.name, curve(r.rows, d.Metric, c.X))
-			s.Link = link("run", "run", r.name)
+			points := curve(r.rows, d.Metric, c.X)
+			s := d.trend(series{Name: r.name, Link: link("run", "run", r.name), Points: points, Dots: len(points) < 12})
 			c.Series = append(c.Series, s)
 			if s.Faint != nil {
 				c.Note = "Thin lines are the values, thick ones are smoothed."
 			}
 		}
 	}
-	v := c.view()
-	d.Chart = &v
-}
-
-// series is a curve with its trend.
-func (d *overviewData) series(name string, points []point) series {
-	s := series{Name: name, Points: points, Dots: len(points) < 12}
-	if d.Smooth > 0 && len(points) >= 12 {
-		s.Faint, s.Points = points, smooth(points, d.Smooth)
-	}
-	return s
+	d.Chart = c.view()
 }
 
 // bands joins runs that differ in their seed.
@@ -156,14 +128,14 @@ func (d *overviewData) bands(runs []*run) []series {
 	}
 	var list []series
 	for _, name := range names {
-		points := overSeeds(curves[name])
-		list = append(list, series{Name: name + " (" + quantity.Of(len(curves[name]), "run") + ")", Points: points})
+		list = append(list, series{Name: name + " (" + quantity.Of(len(curves[name]), "run") + ")",
+			Points: overSeeds(curves[name])})
 	}
 	return list
 }
 
 // metricsOf are the metrics of some runs, in order.
-func metricsOf(runs []*run) []string {
+func metricsOf(runs ...*run) []string {
 	seen := map[string]bool{}
 	for _, r := range runs {
 		for _, row := range r.rows {
@@ -172,7 +144,7 @@ func metricsOf(runs []*run) []string {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return sortedKeys(seen)
 }
 
 func newOverviewRow(r *run, now time.Time) overviewRow {
@@ -184,10 +156,11 @@ func newOverviewRow(r *run, now time.Time) overviewRow {
 	case about.Frozen:
 		row.State = "frozen"
 	}
-	if v, ok := r.newest("train/reward"); ok {
-		row.Reward = number(v)
-	} else if v, ok := r.newest("val/reward"); ok {
-		row.Reward = number(v)
+	for _, key := range []string{"val/reward", "train/reward"} {
+		if v, ok := r.newest(key); ok {
+			row.Reward = number(v)
+			row.Spark = spark(curve(r.rows, key, xStep))
+		}
 	}
 	if step, value, ok := bestOf(r); ok {
 		row.BestStep, row.Best, row.HasBest = step, number(value), true
@@ -195,11 +168,6 @@ func newOverviewRow(r *run, now time.Time) overviewRow {
 	if v, ok := r.newest("time/step_wall_s"); ok {
 		row.Speed = duration(time.Duration(v * float64(time.Second)))
 	}
-	rewards := curve(r.rows, "train/reward", xStep)
-	if len(rewards) == 0 {
-		rewards = curve(r.rows, "val/reward", xStep)
-	}
-	row.Spark = spark(rewards)
 	return row
 }
 

@@ -3,13 +3,18 @@ package dash
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"html/template"
+	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art/internal/quantity"
@@ -25,13 +30,19 @@ type page struct {
 	Runs  []string // that the page shows; "*": any. It is updated when one of them changes
 	Data  any
 
-	Theme   string // "": that of the system
-	Crumbs  []crumb
-	Judging bool
-	Waiting int
-	Script  string
-	Style   string
-	Icon    string
+	Theme               string // "": that of the system
+	Crumbs              []crumb
+	Judging             bool
+	Waiting             int
+	Script, Style, Icon string
+}
+
+// pairs are metrics by name, as a page lists them.
+func pairs(metrics map[string]float64) (list [][2]string) {
+	for _, key := range sortedKeys(metrics) {
+		list = append(list, [2]string{key, number(metrics[key])})
+	}
+	return list
 }
 
 // crumb is a link of the way to a page.
@@ -68,20 +79,19 @@ func (h *Handler) page(make func(*http.Request) (*page, error)) http.Handler {
 
 // failPage serves an error.
 func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, status int, err error) {
-	text := err.Error()
 	if status == http.StatusInternalServerError {
 		h.opts.Logger.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
 	}
-	p := &page{name: "error.html", Title: http.StatusText(status), Data: map[string]any{
-		"Status": status, "Text": text, "SignIn": status == http.StatusUnauthorized,
-	}}
-	h.send(w, r, status, p)
+	h.send(w, r, status, &page{name: "error.html", Title: http.StatusText(status), Data: map[string]any{
+		"Status": status, "Text": err.Error(), "SignIn": status == http.StatusUnauthorized,
+	}})
 }
 
 // send writes a page.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, p *page) {
 	p.Judging, p.Waiting = h.opts.Judge != nil, h.opts.Judge.waiting()
-	p.Script, p.Style, p.Icon = assetName("app.js"), assetName("app.css"), assetName("icon.svg")
+	names := assetNames()
+	p.Script, p.Style, p.Icon = names["app.js"], names["app.css"], names["icon.svg"]
 	if c, err := r.Cookie("art_dash_theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		p.Theme = c.Value
 	}
@@ -140,4 +150,36 @@ func (h *Handler) post(change func(*http.Request) (to string, err error)) http.H
 		w.Header().Set("Location", to)
 		w.WriteHeader(http.StatusSeeOther)
 	})
+}
+
+// assetNames are the names of files, and what they are served as: with a hash of their content, so that browsers may
+// keep them forever.
+var assetNames = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	for _, name := range []string{"app.js", "app.css", "icon.svg"} {
+		content, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		sum := sha256.Sum256(content)
+		ext := path.Ext(name)
+		names[name] = strings.TrimSuffix(name, ext) + "-" + hex.EncodeToString(sum[:6]) + ext
+	}
+	return names
+})
+
+// serveAsset serves the script, the style sheet and the icon. They hold nothing secret: the page that asks for a key
+// has them too.
+func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
+	for file, hashed := range assetNames() {
+		if name != hashed {
+			continue
+		}
+		content, _ := assets.ReadFile("assets/" + file) // it is embedded
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		sendBytes(w, r, http.StatusOK, content)
+		return
+	}
+	http.NotFound(w, r)
 }

@@ -2,9 +2,11 @@ package dash
 
 import (
 	"cmp"
+	"encoding/csv"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 // runData is a run with its charts.
 type runData struct {
+	axes
 	Name     string
 	About    rundir.Description
 	Active   bool
@@ -26,11 +29,7 @@ type runData struct {
 	Facts    [][2]string
 	Sections []section
 	Section  string
-	X        string
-	Smooth   float64
-	Log      bool
-	LogX     bool
-	Charts   []chartView
+	Charts   []*chartView
 	Skipped  [][2]string // reasons and numbers of the newest step
 	Splits   []splitLink
 }
@@ -44,10 +43,8 @@ type section struct {
 
 // splitLink is where the trajectories of a split are.
 type splitLink struct {
-	Split string
-	Steps int
-	Last  int
-	Link  string
+	Split, Link string
+	Steps, Last int
 }
 
 // summary is the section with what matters most.
@@ -61,9 +58,7 @@ func (h *Handler) runPage(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	d := &runData{Name: run.name, About: run.About(), Active: run.isActive(time.Now()), Stored: run.stored,
-		Step: run.step(), Section: cmp.Or(p.Get("section"), summary), Smooth: min(max(p.float("smooth", 0.6), 0), 0.99),
-		X: p.choice("x", string(xStep), string(xTime), string(xTokens)), Log: p.Get("log") != "",
-		LogX: p.Get("logx") != ""}
+		Step: run.step(), Section: cmp.Or(p.Get("section"), summary), axes: axesOf(p)}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -75,11 +70,11 @@ func (h *Handler) runPage(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	d.Skipped = skipped(run)
-	for _, split := range slices.Sorted(maps.Keys(run.splits)) {
+	for _, split := range sortedKeys(run.splits) {
 		steps := run.splits[split]
 		last := steps[len(steps)-1]
-		d.Splits = append(d.Splits, splitLink{split, len(steps), last,
-			link("groups", "run", run.name, "split", split, "step", last)})
+		d.Splits = append(d.Splits, splitLink{split, link("groups", "run", run.name, "split", split, "step", last),
+			len(steps), last})
 	}
 	return &page{name: "run.html", Title: run.name, Runs: []string{run.name}, Data: d,
 		Crumbs: []crumb{{run.name, ""}}}, nil
@@ -121,14 +116,13 @@ func facts(r *run) [][2]string {
 // sections lists the sections of the metrics, and draws the chosen one.
 func (d *runData) sections(r *run, p *params) error {
 	bySection := map[string][]string{}
-	for _, key := range metricsOf([]*run{r}) {
+	for _, key := range metricsOf(r) {
 		name, _, _ := strings.Cut(key, "/")
 		bySection[name] = append(bySection[name], key)
 	}
-	names := slices.Sorted(maps.Keys(bySection))
 	charts := d.summary(r)
 	d.Sections = []section{{summary, p.with("run", "section", ""), len(charts), d.Section == summary}}
-	for _, name := range names {
+	for _, name := range sortedKeys(bySection) {
 		d.Sections = append(d.Sections, section{name, p.with("run", "section", name), len(bySection[name]),
 			d.Section == name})
 	}
@@ -144,7 +138,6 @@ func (d *runData) sections(r *run, p *params) error {
 	}
 	for i := range charts {
 		if len(charts[i].Series) > 0 {
-			charts[i].LogX = d.LogX
 			d.Charts = append(d.Charts, charts[i].view())
 		}
 	}
@@ -153,7 +146,7 @@ func (d *runData) sections(r *run, p *params) error {
 
 // chart draws some metrics of a run.
 func (d *runData) chart(r *run, title string, keys ...string) *chart {
-	c := &chart{Title: title, X: xAxis(d.X), Log: d.Log}
+	c := d.axes.chart(title)
 	if len(keys) == 1 {
 		c.CSV = link("csv", "run", d.Name, "metric", keys[0])
 	}
@@ -163,8 +156,8 @@ func (d *runData) chart(r *run, title string, keys ...string) *chart {
 			continue
 		}
 		s := series{Name: key, Points: points, Dots: len(points) < 40 && !isTrain(key)}
-		if isTrain(key) && !isSum(key) && d.Smooth > 0 && len(points) >= 12 {
-			s.Faint, s.Points = points, smooth(points, d.Smooth)
+		if isTrain(key) && !isSum(key) {
+			s = d.trend(s)
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -183,7 +176,7 @@ func isSum(key string) bool { return strings.Contains(key, "/cum/") || key == "t
 // summary draws what matters most.
 func (d *runData) summary(r *run) []*chart {
 	rewards, failures := []string{"train/reward"}, []string{}
-	for _, key := range metricsOf([]*run{r}) {
+	for _, key := range metricsOf(r) {
 		if strings.HasSuffix(key, "/reward") && key != "train/reward" {
 			rewards = append(rewards, key)
 		}
@@ -214,12 +207,12 @@ func (d *runData) summary(r *run) []*chart {
 
 // prefixed are the metrics whose names begin alike.
 func prefixed(r *run, prefix string) []string {
-	return slices.DeleteFunc(metricsOf([]*run{r}), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+	return slices.DeleteFunc(metricsOf(r), func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
 // ratio draws one metric over another.
 func (d *runData) ratio(r *run, title, key, by string) *chart {
-	c := &chart{Title: title, X: xAxis(d.X), Log: d.Log}
+	c := d.axes.chart(title)
 	divisor := map[float64]float64{}
 	for _, p := range curve(r.rows, by, c.X) {
 		divisor[p.X] = p.Y
@@ -258,7 +251,7 @@ func (d *runData) timeChart(r *run) *chart {
 		}
 		rows = append(rows, art.HistoryRow{Split: row.Split, Step: row.Step, Metrics: m})
 	}
-	return stacked(rows, "Where the time goes, seconds of a step", xAxis(d.X), "rollouts", "judging", "training", rest)
+	return d.stacked(rows, "Where the time goes, seconds of a step", "rollouts", "judging", "training", rest)
 }
 
 // skips draws what was not trained on. An update that does not log a reason has skipped nothing for it.
@@ -275,29 +268,22 @@ func (d *runData) skips(r *run) *chart {
 		}
 		rows = append(rows, art.HistoryRow{Split: row.Split, Step: row.Step, Metrics: m})
 	}
-	return stacked(rows, "Skipped groups and trajectories", xAxis(d.X), keys...)
+	return d.stacked(rows, "Skipped groups and trajectories", keys...)
 }
 
 // stacked draws metrics of some rows on top of one another. One that a row lacks is 0 there.
-func stacked(rows []art.HistoryRow, title string, x xAxis, keys ...string) *chart {
-	c := &chart{Title: title, X: x, Area: true, Named: true}
-	if len(keys) == 0 {
-		return c
-	}
-	base := map[float64]float64{}
-	var all []float64
+func (d *runData) stacked(rows []art.HistoryRow, title string, keys ...string) *chart {
+	c := d.axes.chart(title)
+	c.Log, c.Area, c.Named = false, true, true
+	base := map[float64]float64{} // by place
 	values := map[string]map[float64]float64{}
 	for _, key := range keys {
 		values[key] = map[float64]float64{}
-		for _, p := range curve(rows, key, x) {
-			values[key][p.X] = p.Y
-			if _, ok := base[p.X]; !ok {
-				base[p.X] = 0
-				all = append(all, p.X)
-			}
+		for _, p := range curve(rows, key, c.X) {
+			values[key][p.X], base[p.X] = p.Y, 0
 		}
 	}
-	slices.Sort(all)
+	all := sortedKeys(base)
 	for _, key := range keys {
 		if len(values[key]) == 0 {
 			continue
@@ -308,9 +294,7 @@ func stacked(rows []art.HistoryRow, title string, x xAxis, keys ...string) *char
 			base[x] += values[key][x]
 			s.Points = append(s.Points, point{x, base[x], low, base[x]})
 		}
-		if len(s.Points) > 0 {
-			c.Series = append(c.Series, s)
-		}
+		c.Series = append(c.Series, s)
 	}
 	return c
 }
@@ -322,7 +306,7 @@ func skipped(r *run) [][2]string {
 			continue
 		}
 		var list [][2]string
-		for _, key := range slices.Sorted(maps.Keys(row.Metrics)) {
+		for _, key := range sortedKeys(row.Metrics) {
 			if reason, ok := strings.CutPrefix(key, "data/skipped_"); ok {
 				list = append(list, [2]string{skipText(reason), number(row.Metrics[key])})
 			}
@@ -346,3 +330,41 @@ func skipText(reason string) string {
 	}[credit.Reason(reason)]
 	return cmp.Or(text, reason)
 }
+
+// csv is every value of one metric of a run, or of all.
+func (h *Handler) csv(r *http.Request) (name, text string, err error) {
+	p := paramsOf(r)
+	found, err := h.store.find(p.Get("run"))
+	if err != nil {
+		return "", "", err
+	}
+	keys := metricsOf(found)
+	if key := p.Get("metric"); key != "" {
+		if !slices.Contains(keys, key) {
+			return "", "", notFound("%s has no metric %q", found.name, key)
+		}
+		keys = []string{key}
+	}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(append([]string{"split", "step"}, keys...)) // a strings.Builder has no errors
+	for _, row := range found.rows {
+		line, any := []string{row.Split, strconv.Itoa(row.Step)}, false
+		for _, key := range keys {
+			value, ok := row.Metrics[key]
+			cell := ""
+			if ok {
+				cell, any = strconv.FormatFloat(value, 'g', -1, 64), true
+			}
+			line = append(line, cell)
+		}
+		if any {
+			_ = w.Write(line)
+		}
+	}
+	w.Flush()
+	return "metrics.csv", b.String(), nil
+}
+
+// sortedKeys are the keys of a map, in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

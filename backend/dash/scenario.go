@@ -27,13 +27,10 @@ type scenarioData struct {
 
 // scenarioRow is the scenario at a step.
 type scenarioRow struct {
-	Step    int
-	Group   int
-	Link    string
-	Mean    string
-	Bars    []histogramBar
-	Best    string // reward
-	Snippet template.HTML
+	Step, Group      int
+	Link, Mean, Best string // Best is the highest reward
+	Bars             []histogramBar
+	Snippet          template.HTML
 
 	rewards []float64
 }
@@ -76,7 +73,7 @@ func (d *scenarioData) collect(s *store) error {
 			d.Left = i + 1
 			break
 		}
-		number, err := find(step)
+		index, err := find(step)
 		if err != nil {
 			return err
 		}
@@ -84,23 +81,24 @@ func (d *scenarioData) collect(s *store) error {
 		if err != nil {
 			return err
 		}
-		if number < 0 || number >= len(x.groups) {
+		if index < 0 || index >= len(x.groups) {
 			continue
 		}
-		if rewards := x.groups[number].rewards(); len(rewards) > 0 {
-			lowest, highest = min(lowest, slices.Min(rewards)), max(highest, slices.Max(rewards))
-			line.Points = append(line.Points, meanPoint(step, rewards))
-			d.Rows = append(d.Rows, d.row(step, number, rewards))
+		if rewards := x.groups[index].rewards(); len(rewards) > 0 {
+			p := meanPoint(step, rewards)
+			lowest, highest = min(lowest, p.Low), max(highest, p.High)
+			line.Points = append(line.Points, p)
+			d.Rows = append(d.Rows, scenarioRow{Step: step, Group: index, Mean: number(p.Y), Best: number(p.High),
+				Link:    link("group", "run", d.Run, "split", d.Split, "step", step, "group", index),
+				rewards: rewards})
 		}
 	}
 	slices.Reverse(line.Points)
 	c := chart{Title: "Reward of the scenario", X: xStep, Series: []series{line},
 		Note: "The line is the mean, the band goes from the lowest to the highest reward."}
-	v := c.view()
-	d.Chart = &v
+	d.Chart = c.view()
 	for i := range d.Rows {
-		row := &d.Rows[i]
-		row.Bars = histogram(row.rewards, lowest, highest)
+		d.Rows[i].Bars = histogram(d.Rows[i].rewards, lowest, highest)
 	}
 	return d.snippets()
 }
@@ -129,13 +127,6 @@ func meanPoint(step int, rewards []float64) point {
 	return point{float64(step), sum / float64(len(rewards)), slices.Min(rewards), slices.Max(rewards)}
 }
 
-// row is a line of the list.
-func (d *scenarioData) row(step, group int, rewards []float64) scenarioRow {
-	p := meanPoint(step, rewards)
-	return scenarioRow{Step: step, Group: group, Mean: number(p.Y), Best: number(p.High), rewards: rewards,
-		Link: link("group", "run", d.Run, "split", d.Split, "step", step, "group", group)}
-}
-
 // snippets adds the first reply of the best trajectory to the lines, and the prompt.
 func (d *scenarioData) snippets() error {
 	const most = 60
@@ -154,7 +145,7 @@ func (d *scenarioData) snippets() error {
 		}
 		if i == 0 {
 			view := groupData{place: d.place, Group: row.Group}
-			d.Prompt = view.conversation(&art.History{Messages: promptOf(best.Messages)}, 0, 0, 2000).Turns
+			d.Prompt = view.conversation(&art.History{Messages: promptOf(best.Messages)}, 0, 0, 0, 2000).Turns
 		}
 	}
 	return nil

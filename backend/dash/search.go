@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -19,30 +20,23 @@ const (
 
 // searchData are the trajectories of a run that pass a filter.
 type searchData struct {
-	Run     string
-	Split   string
-	Splits  []string
-	Step    string // "" is all
-	Filter  filter
-	Hits    []hit
-	Full    bool // there may be more
-	Left    int  // steps that were not searched in time
-	Looked  int
-	Asked   bool
-	Seconds string
+	Run, Split   string
+	Splits       []string
+	Step         string // "" is all
+	Filter       filter
+	Hits         []hit
+	Full         bool // there may be more
+	Left, Looked int  // steps that were not searched in time, and that were
+	Asked        bool
+	Seconds      string
 }
 
 // hit is a trajectory, or a failure.
 type hit struct {
-	Link       string
-	Split      string
-	Step       int
-	Group      int
-	Trajectory int
-	Reward     string
-	Role       string
-	Snippet    template.HTML
-	Failure    string
+	Link, Split             string
+	Step, Group, Trajectory int
+	Reward, Role, Failure   string
+	Snippet                 template.HTML
 }
 
 // searchPage searches the trajectories of a run, the newest steps first.
@@ -83,24 +77,18 @@ func (d *searchData) search(s *store, r *run, step int) error {
 		}
 	}
 	slices.SortFunc(files, func(a, b file) int {
-		if a.step != b.step {
-			return b.step - a.step
-		}
-		return strings.Compare(a.split, b.split)
+		return cmp.Or(cmp.Compare(b.step, a.step), strings.Compare(a.split, b.split))
 	})
 	began := time.Now()
-	for i, f := range files {
+	for i := 0; i < len(files) && !d.Full; i++ {
 		if time.Since(began) > searchBudget {
 			d.Left = len(files) - i
 			break
 		}
-		if err := d.searchFile(s, r, f.split, f.step); err != nil {
+		if err := d.searchFile(s, r, files[i].split, files[i].step); err != nil {
 			return err
 		}
 		d.Looked++
-		if d.Full {
-			break
-		}
 	}
 	d.Seconds = duration(time.Since(began))
 	return nil
@@ -171,7 +159,11 @@ func (f filter) find(messages []art.Message) (role string, snippet template.HTML
 		return "", "", false
 	}
 	for _, m := range messages {
-		for _, text := range textsOf(m) {
+		texts := []string{m.Content, m.Reasoning}
+		for _, c := range m.ToolCalls {
+			texts = append(texts, c.Name+" "+c.Arguments)
+		}
+		for _, text := range texts {
 			if at := indexFold(text, f.Text); f.Text != "" && at >= 0 {
 				return string(m.Role), excerpt(text, at, len(f.Text)), true
 			}
@@ -186,15 +178,6 @@ func (f filter) find(messages []art.Message) (role string, snippet template.HTML
 		}
 	}
 	return "", "", true
-}
-
-// textsOf are the texts of a message that are searched.
-func textsOf(m art.Message) []string {
-	list := []string{m.Content, m.Reasoning}
-	for _, c := range m.ToolCalls {
-		list = append(list, c.Name+" "+c.Arguments)
-	}
-	return list
 }
 
 // indexFold returns where a text has another, in any case, -1 for nowhere. Where folding changes the length of the
@@ -219,11 +202,10 @@ func excerpt(text string, at, n int) template.HTML {
 		return visible(spaces.ReplaceAllString(strings.ToValidUTF8(text[from:to], ""), " "))
 	}
 	end := min(len(text), at+n)
-	html := part(from, at)
+	html := part(from, at) + "<mark>" + part(at, end) + "</mark>" + part(end, to)
 	if from > 0 {
 		html = "… " + html
 	}
-	html += "<mark>" + part(at, end) + "</mark>" + part(end, to)
 	if to < len(text) {
 		html += " …"
 	}

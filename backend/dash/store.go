@@ -102,9 +102,6 @@ func (s *store) load(name, dir string) (*run, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.runs == nil {
-		s.runs = map[string]*run{}
-	}
 	s.runs[name] = r
 	return r, nil
 }
@@ -163,9 +160,8 @@ func (r *run) isActive(now time.Time) bool {
 
 // indexKey names a state of a trajectory file.
 type indexKey struct {
-	path string
-	time int64
-	size int64
+	path       string
+	time, size int64
 }
 
 // index is the index of a trajectory file, with its groups.
@@ -192,10 +188,10 @@ func (g *groupEntry) rewards() []float64 {
 
 // keyOf names the state of the file of (split, step).
 func keyOf(r *run, split string, step int) (indexKey, error) {
-	path := filepath.Join(r.Dir(), "trajectories", split, fmt.Sprintf("%04d.parquet", step))
 	if !slices.Contains(r.splits[split], step) { // also: split is the name of a folder of the run
 		return indexKey{}, notFound("%s has no trajectories of split %q and step %d", r.name, split, step)
 	}
+	path := filepath.Join(r.Dir(), "trajectories", split, fmt.Sprintf("%04d.parquet", step))
 	info, err := os.Stat(path)
 	if err != nil {
 		return indexKey{}, err
@@ -222,7 +218,19 @@ func (s *store) index(r *run, split string, step int) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := newIndex(entries)
+	made := &index{entries: entries}
+	for i := 0; i < len(entries); {
+		end := i
+		for end < len(entries) && entries[end].Group == entries[i].Group {
+			end++
+		}
+		g := groupEntry{number: entries[i].Group, entries: entries[i:end], failures: entries[i].Failures}
+		if entries[i].Trajectory < 0 {
+			g.entries = nil
+		}
+		made.groups = append(made.groups, g)
+		i = end
+	}
 	s.keep(key, made)
 	return made, nil
 }
@@ -231,9 +239,6 @@ func (s *store) index(r *run, split string, step int) (*index, error) {
 func (s *store) keep(key indexKey, made *index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.indices == nil {
-		s.indices = map[indexKey]*index{}
-	}
 	if s.indices[key] != nil {
 		return
 	}
@@ -246,22 +251,4 @@ func (s *store) keep(key indexKey, made *index) {
 		delete(s.indices, oldest)
 		s.recent = s.recent[1:]
 	}
-}
-
-// newIndex collects the groups.
-func newIndex(entries []rundir.Entry) *index {
-	x := &index{entries: entries}
-	for i := 0; i < len(entries); {
-		end := i
-		for end < len(entries) && entries[end].Group == entries[i].Group {
-			end++
-		}
-		g := groupEntry{number: entries[i].Group, entries: entries[i:end], failures: entries[i].Failures}
-		if entries[i].Trajectory < 0 {
-			g.entries = nil
-		}
-		x.groups = append(x.groups, g)
-		i = end
-	}
-	return x
 }

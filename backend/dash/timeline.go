@@ -1,7 +1,6 @@
 package dash
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -158,7 +157,7 @@ func running(list []rundir.Entry) time.Duration {
 	end := list[0].Start
 	for _, e := range list {
 		start := e.Start
-		if cmp.Compare(end.Sub(start), 0) > 0 {
+		if end.After(start) {
 			start = end
 		}
 		if last := e.Start.Add(e.Duration); last.After(start) {

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -26,16 +27,21 @@ type legendItem struct{ Class, Text string }
 
 // paint puts the tokens of the samples in place of the texts, coloured by what was asked for.
 func (h *Handler) paint(ctx context.Context, d *groupData) error {
-	for _, step := range d.run.steps {
-		if h.opts.Logprobs != nil {
-			d.ToSteps = append(d.ToSteps, step)
-		}
+	if h.opts.Logprobs != nil {
+		d.ToSteps = d.run.steps
 	}
 	if d.Color == "none" {
 		return nil
 	}
-	d.Legend, d.Colors = legends[d.Color], colorName(d.Color, d.To)
-	texts, err := h.texts(d.run)
+	d.Legend, d.Colors = legends[d.Color], colorNames[d.Color]
+	if d.Color == "change" {
+		d.Colors += fmt.Sprintf(" up to step %d", d.To)
+	}
+	var texts func(int32) []byte
+	err := errors.New("the page has no tokenizer")
+	if h.opts.Tokens != nil {
+		texts, err = h.opts.Tokens(d.run.Run)
+	}
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Tokens are shown as ids: " + err.Error() + ".")
 	}
@@ -86,14 +92,6 @@ func (h *Handler) after(ctx context.Context, d *groupData, s *art.Sample) ([]flo
 	return logprobs[len(s.PromptIDs)-1:], nil
 }
 
-// texts returns the function that has the bytes of a run's tokens.
-func (h *Handler) texts(r *run) (func(int32) []byte, error) {
-	if h.opts.Tokens == nil {
-		return nil, fmt.Errorf("the page has no tokenizer")
-	}
-	return h.opts.Tokens(r.Run)
-}
-
 // painter colours the tokens of a sample.
 type painter struct {
 	color     string
@@ -107,17 +105,13 @@ type painter struct {
 // tokens returns the first tokens, and how many are left out. Tokens that are parts of one character are written as
 // their bytes.
 func (p *painter) tokens() (list []token, more int) {
-	ids := p.sample.IDs
-	if len(ids) > maxTokens {
-		more = len(ids) - maxTokens
-		ids = ids[:maxTokens]
-	}
-	for i, id := range ids {
+	shown := min(len(p.sample.IDs), maxTokens)
+	for i, id := range p.sample.IDs[:shown] {
 		t := token{Text: p.text(id)}
 		t.Class, t.Title = p.describe(i)
 		list = append(list, t)
 	}
-	return list, more
+	return list, len(p.sample.IDs) - shown
 }
 
 // text is the text of a token.
@@ -150,15 +144,15 @@ func (p *painter) describe(i int) (class, title string) {
 	}
 	switch p.color {
 	case "logprob":
-		class = logprobClass(logprob)
+		class = fmt.Sprintf("t-p%d", reached(math.Exp(logprob), 0.01, 0.1, 0.5, 0.9))
 	case "change":
 		change := float64(p.after[i]) - logprob
 		title += fmt.Sprintf(", %+.3f under step %d", change, p.to)
-		class = changeClass(change)
+		class = signedClass(change, 0.01, 0.1, 1)
 	case "advantage":
 		title += ", advantage " + signed(p.advantage)
 		if !forced {
-			class = advantageClass(p.advantage)
+			class = signedClass(p.advantage, math.SmallestNonzeroFloat64, 0.5, 1.5)
 		}
 	case "forced":
 		class = "t-free"
@@ -178,50 +172,21 @@ func probability(logprob float64) string {
 	return fmt.Sprintf("%.2g %%", p)
 }
 
-// logprobClass is one of five classes, by the probability.
-func logprobClass(logprob float64) string {
-	switch p := math.Exp(logprob); {
-	case p >= 0.9:
-		return "t-p4"
-	case p >= 0.5:
-		return "t-p3"
-	case p >= 0.1:
-		return "t-p2"
-	case p >= 0.01:
-		return "t-p1"
+// reached counts the bounds that a value reaches.
+func reached(v float64, bounds ...float64) (n int) {
+	for _, bound := range bounds {
+		n += bit(v >= bound)
 	}
-	return "t-p0"
+	return n
 }
 
-// changeClass is one of seven classes, by how much likelier a token has become.
-func changeClass(change float64) string {
-	size := 0
-	for _, bound := range []float64{0.01, 0.1, 1} {
-		if math.Abs(change) >= bound {
-			size++
-		}
-	}
+// signedClass is one of seven classes, by the sign of a value and how many of three bounds its size reaches.
+func signedClass(v float64, bounds ...float64) string {
+	size := reached(math.Abs(v), bounds...)
 	switch {
 	case size == 0:
 		return "t-same"
-	case change > 0:
-		return fmt.Sprintf("t-up%d", size)
-	}
-	return fmt.Sprintf("t-down%d", size)
-}
-
-// advantageClass is one of seven classes.
-func advantageClass(a float64) string {
-	size := 1
-	for _, bound := range []float64{0.5, 1.5} {
-		if math.Abs(a) >= bound {
-			size++
-		}
-	}
-	switch {
-	case a == 0:
-		return "t-same"
-	case a > 0:
+	case v > 0:
 		return fmt.Sprintf("t-up%d", size)
 	}
 	return fmt.Sprintf("t-down%d", size)
@@ -231,14 +196,6 @@ func advantageClass(a float64) string {
 var colorNames = map[string]string{
 	"logprob": "Probability when sampled", "change": "Change of the logprob", "advantage": "Advantage of the trajectory",
 	"forced": "Choice",
-}
-
-// colorName says what the colours are of.
-func colorName(color string, to int) string {
-	if color == "change" {
-		return fmt.Sprintf("%s up to step %d", colorNames[color], to)
-	}
-	return colorNames[color]
 }
 
 // legends explain the colours.

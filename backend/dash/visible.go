@@ -21,10 +21,14 @@ func visible(text string) template.HTML {
 				continue // a real U+FFFD
 			}
 			shown = fmt.Sprintf("%02X", text[i])
-		case isHidden(r):
-			shown = picture(r)
-		default:
+		case !isHidden(r):
 			continue
+		case r < 0x20:
+			shown = string(0x2400 + r)
+		case r == 0x7f:
+			shown = "\u2421"
+		default:
+			shown = fmt.Sprintf("U+%04X", r)
 		}
 		b.WriteString(template.HTMLEscapeString(text[from:i]))
 		fmt.Fprintf(&b, `<span class="ctl">%s</span>`, shown)
@@ -40,25 +44,12 @@ func isHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':
 		return false
-	case r < 0x20, r >= 0x7f && r < 0xa0:
-		return true
-	case r == 0x061c, r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
-		return true
-	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
+	case r < 0x20, r >= 0x7f && r < 0xa0,
+		r == 0x061c, r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f,
+		r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
 		return true
 	}
 	return false
-}
-
-// picture names a hidden character.
-func picture(r rune) string {
-	switch {
-	case r < 0x20:
-		return string(0x2400 + r)
-	case r == 0x7f:
-		return string(rune(0x2421))
-	}
-	return fmt.Sprintf("U+%04X", r)
 }
 
 // cut returns the beginning of a text, of at most n bytes, without cutting a character.
