@@ -2,10 +2,13 @@ package plot
 
 import (
 	"cmp"
+	"image/color"
+	"maps"
 	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -52,10 +55,9 @@ func History(rows []art.HistoryRow, key string) []Point {
 		}
 	}
 	var points []Point
-	for step, value := range byStep {
-		points = append(points, Point{Step: step, Value: value})
+	for _, step := range slices.Sorted(maps.Keys(byStep)) {
+		points = append(points, Point{Step: step, Value: byStep[step]})
 	}
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Step, b.Step) })
 	return points
 }
 
@@ -73,7 +75,7 @@ func (c *Chart) size() (width, height vg.Length) {
 
 func (c *Chart) draw(canvas draw.Canvas) error {
 	axes := newAxes()
-	axes.X.Label.Text, axes.X.Tick.Marker = cmp.Or(c.X, "training step"), wholeSteps{}
+	axes.X.Label.Text, axes.X.Tick.Marker = cmp.Or(c.X, "training step"), ticks(1)
 	labelValues(&axes.Y, c.Y, c.Percent)
 	var legend []legendEntry
 	for i, s := range c.Series {
@@ -87,7 +89,21 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 		}
 		legend = append(legend, legendEntry{s.Name, marks})
 	}
-	c.widen(axes)
+	// Give the axes a range where the data has none.
+	if !(axes.X.Min < axes.X.Max) {
+		axes.X.Min, axes.X.Max = 0, 1
+	}
+	axes.X.Min = min(0, axes.X.Min)
+	if c.Percent {
+		axes.Y.Min, axes.Y.Max = min(0, axes.Y.Min), max(1, axes.Y.Max)
+	}
+	if math.IsInf(axes.Y.Min, 0) || math.IsInf(axes.Y.Max, 0) {
+		axes.Y.Min, axes.Y.Max = 0, 1
+	}
+	if axes.Y.Min == axes.Y.Max {
+		d := max(1, math.Abs(axes.Y.Min)) / 2
+		axes.Y.Min, axes.Y.Max = axes.Y.Min-d, axes.Y.Max+d
+	}
 	return layOut(canvas, c.Title, legend, axes)
 }
 
@@ -99,20 +115,71 @@ func finite(points []Point) []Point {
 	return sorted
 }
 
-// widen gives the axes a range where the data has none.
-func (c *Chart) widen(p *plot.Plot) {
-	if !(p.X.Min < p.X.Max) {
-		p.X.Min, p.X.Max = 0, 1
+// addSeries draws a curve with its error band, and returns what stands for it in the legend.
+func addSeries(axes *plot.Plot, s Series, c stroke) ([]plot.Thumbnailer, error) {
+	if err := addBand(axes, s.Points, c.color); err != nil {
+		return nil, err
 	}
-	p.X.Min = min(0, p.X.Min)
-	if c.Percent {
-		p.Y.Min, p.Y.Max = min(0, p.Y.Min), max(1, p.Y.Max)
+	values := make(plotter.XYs, len(s.Points))
+	for i, p := range s.Points {
+		values[i] = plotter.XY{X: float64(p.Step), Y: p.Value}
 	}
-	if math.IsInf(p.Y.Min, 0) || math.IsInf(p.Y.Max, 0) {
-		p.Y.Min, p.Y.Max = 0, 1
+	if s.Smooth && len(values) > 1 { // one point has no trend, and would hardly be seen
+		raw, err := plotter.NewScatter(values)
+		if err != nil {
+			return nil, err
+		}
+		raw.Color, raw.Radius, raw.Shape = faint(c.color, 90), vg.Points(1.5), draw.CircleGlyph{}
+		trend, err := plotter.NewLine(smooth(values))
+		if err != nil {
+			return nil, err
+		}
+		trend.Color, trend.Width, trend.Dashes = c.color, vg.Points(2), c.dashes
+		axes.Add(raw, trend)
+		return []plot.Thumbnailer{trend}, nil
 	}
-	if p.Y.Min == p.Y.Max {
-		d := max(1, math.Abs(p.Y.Min)) / 2
-		p.Y.Min, p.Y.Max = p.Y.Min-d, p.Y.Max+d
+	line, marks, err := plotter.NewLinePoints(values)
+	if err != nil {
+		return nil, err
 	}
+	line.Color, line.Width, line.Dashes = c.color, vg.Points(1.25), c.dashes
+	marks.Color, marks.Radius, marks.Shape = c.color, vg.Points(3), draw.CircleGlyph{}
+	axes.Add(line, marks)
+	return []plot.Thumbnailer{line, marks}, nil
+}
+
+// addBand draws the error band, where points have one.
+func addBand(axes *plot.Plot, points []Point, c color.NRGBA) error {
+	var upper, lower plotter.XYs
+	for _, p := range points {
+		if p.Low < p.High {
+			upper = append(upper, plotter.XY{X: float64(p.Step), Y: p.High})
+			lower = append(lower, plotter.XY{X: float64(p.Step), Y: p.Low})
+		}
+	}
+	if len(upper) < 2 {
+		return nil
+	}
+	slices.Reverse(lower)
+	band, err := plotter.NewPolygon(append(upper, lower...))
+	if err != nil {
+		return err
+	}
+	band.Color, band.LineStyle.Width = faint(c, 45), 0
+	axes.Add(band)
+	return nil
+}
+
+// smooth returns the trend of values, see [Series].
+func smooth(values plotter.XYs) plotter.XYs {
+	out := make(plotter.XYs, len(values))
+	for i := range out {
+		reach := min(max(1, len(values)/20), i, len(values)-1-i)
+		sum := 0.0
+		for _, v := range values[i-reach : i+reach+1] {
+			sum += v.Y
+		}
+		out[i] = plotter.XY{X: values[i].X, Y: sum / float64(2*reach+1)}
+	}
+	return out
 }

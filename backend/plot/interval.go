@@ -18,12 +18,7 @@ import (
 // where s is the standard deviation of the sample. NaN is left out. Fewer than two values have no interval: low and
 // high are the mean then, which is NaN for none.
 func Interval(values []float64) (mean, low, high float64) {
-	var kept []float64
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			kept = append(kept, v)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(kept) < 2 {
 		mean = stat.Mean(kept, nil)
 		return mean, mean, mean
@@ -49,7 +44,19 @@ func RewardInterval(groups []*art.TrajectoryGroup) (mean, low, high float64) {
 func GroupInterval(groups []*art.TrajectoryGroup, value func(*art.Trajectory) float64) (mean, low, high float64) {
 	var means, all []float64
 	for _, g := range groups {
-		if own := trials(g, value); len(own) > 0 {
+		if g == nil {
+			continue
+		}
+		var own []float64
+		for _, t := range g.Trajectories {
+			if t == nil {
+				continue
+			}
+			if v := value(t); !math.IsNaN(v) {
+				own = append(own, v)
+			}
+		}
+		if len(own) > 0 {
 			means, all = append(means, stat.Mean(own, nil)), append(all, own...)
 		}
 	}
@@ -61,22 +68,6 @@ func GroupInterval(groups []*art.TrajectoryGroup, value func(*art.Trajectory) fl
 	}
 	n := effectiveTrials(means, len(all))
 	return interval.Share(stat.Mean(means, nil)*n, n)
-}
-
-// trials returns the values of the trajectories of a group that have one.
-func trials(g *art.TrajectoryGroup, value func(*art.Trajectory) float64) (own []float64) {
-	if g == nil {
-		return nil
-	}
-	for _, t := range g.Trajectories {
-		if t == nil {
-			continue
-		}
-		if v := value(t); !math.IsNaN(v) {
-			own = append(own, v)
-		}
-	}
-	return own
 }
 
 // effectiveTrials returns how many independent trials have the variance of the mean of clusters, p(1-p)/n: at least the

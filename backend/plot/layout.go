@@ -52,7 +52,10 @@ func drawLegend(c draw.Canvas, entries []legendEntry) draw.Canvas {
 	places, lines := placeLegend(names, c.Size().X)
 	for i, e := range entries {
 		e.name = fit(e.name, labelSize, c.Size().X-thumbnail-thumbGap)
-		legend := e.legend()
+		legend := plot.NewLegend()
+		legend.TextStyle, legend.Top, legend.Left, legend.Padding = style(labelSize, black), true, true, vg.Points(2)
+		legend.ThumbnailWidth = vg.Points(thumbnail)
+		legend.Add(e.name, e.marks...)
 		legend.Draw(draw.Crop(c, places[i].X, 0, 0, -places[i].Y))
 	}
 	return draw.Crop(c, 0, 0, 0, -legendHeight(lines))
@@ -78,14 +81,6 @@ func placeLegend(names []string, width vg.Length) (places []vg.Point, lines int)
 		left += need + margin
 	}
 	return places, lines
-}
-
-func (e legendEntry) legend() plot.Legend {
-	legend := plot.NewLegend()
-	legend.TextStyle, legend.Top, legend.Left, legend.Padding = style(labelSize, black), true, true, vg.Points(2)
-	legend.ThumbnailWidth = vg.Points(thumbnail)
-	legend.Add(e.name, e.marks...)
-	return legend
 }
 
 // textWidth is the width of a text in the font of drawings.

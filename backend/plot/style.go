@@ -1,7 +1,9 @@
 package plot
 
 import (
+	"fmt"
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -87,6 +89,30 @@ func newAxes() *plot.Plot {
 func labelValues(axis *plot.Axis, what string, isPercent bool) {
 	axis.Label.Text = what
 	if isPercent {
-		axis.Label.Text, axis.Tick.Marker = what+" (%)", percent{}
+		axis.Label.Text, axis.Tick.Marker = what+" (%)", ticks(100)
+	}
+}
+
+// ticks marks some 5 round values of an axis, which are written times it: 100 writes shares from 0 to 1 as percents.
+type ticks float64
+
+// Ticks implements [plot.Ticker].
+func (times ticks) Ticks(low, high float64) (list []plot.Tick) {
+	scale := float64(times)
+	apart := distance((high - low) * scale / 5)
+	for v := math.Ceil(scale*low/apart) * apart; v <= scale*high+1e-9; v += apart {
+		list = append(list, plot.Tick{Value: v / scale, Label: fmt.Sprint(v)})
+	}
+	return list
+}
+
+// distance is the smallest of 1, 2, 5, 10, 20, 50... that is not below x.
+func distance(x float64) float64 {
+	for d := 1.0; ; d *= 10 {
+		for _, digit := range []float64{1, 2, 5} {
+			if digit*d >= x {
+				return digit * d
+			}
+		}
 	}
 }

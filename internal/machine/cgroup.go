@@ -23,17 +23,11 @@ func cgroupPath(text, controller string) (string, bool) {
 	return "", false
 }
 
-// v2Levels returns the folders of the process's group of version 2 and of all above it: the limits of each hold.
-func v2Levels(fsys fs.FS) []string { return levels(fsys, "", "sys/fs/cgroup") }
-
-// v1Levels is v2Levels for a controller of version 1.
-func v1Levels(fsys fs.FS, controller string) []string {
-	return levels(fsys, controller, "sys/fs/cgroup/"+controller)
-}
-
-// levels returns the folders of a group and of all above it, up to the root. In a container the root may be the group
-// itself, and the folders below, which have their names outside of the container, are missing.
-func levels(fsys fs.FS, controller, root string) []string {
+// levels returns the folders of the process's group and of all above it, up to the root: the limits of each hold. The
+// controller is one of version 1, or "" for version 2. In a container the root may be the group itself, and the folders
+// below, which have their names outside of the container, are missing.
+func levels(fsys fs.FS, controller string) []string {
+	root := path.Join("sys/fs/cgroup", controller)
 	group, ok := cgroupPath(readText(fsys, "proc/self/cgroup"), controller)
 	if !ok {
 		return nil
@@ -46,7 +40,7 @@ func levels(fsys fs.FS, controller, root string) []string {
 }
 
 // leastLimit returns the least limit of some folders; 0 when there is none.
-func leastLimit[T int64 | float64](dirs []string, limit func(dir string) T) (least T) {
+func leastLimit(dirs []string, limit func(dir string) float64) (least float64) {
 	for _, dir := range dirs {
 		if n := limit(dir); n > 0 && (least == 0 || n < least) {
 			least = n

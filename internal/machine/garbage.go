@@ -43,6 +43,7 @@ func CollectAtOnce() {
 // [runtime.GC] also waits until all of it is swept, and yields after each span, which takes up to a second on cores
 // that are busy with a training.
 func Collect() {
+	collections := func() uint64 { return read("/gc/cycles/forced:gc-cycles")[0] } // that were asked for
 	before := collections()
 	go runtime.GC()
 	for collections() == before {
@@ -53,9 +54,6 @@ func Collect() {
 
 // allocatedBefore is what had been allocated, in all, at the end of the last [Collect].
 var allocatedBefore atomic.Uint64
-
-// collections is how many times garbage was collected because it was asked for.
-func collections() uint64 { return read("/gc/cycles/forced:gc-cycles")[0] }
 
 // returning is set while memory is returned.
 var returning atomic.Bool

@@ -116,7 +116,7 @@ func TestCgroup_LeastOfAll(t *testing.T) {
 		"sys/fs/cgroup/slice/other/unit": "1 100000\n",
 	})
 	for file, want := range map[string]float64{"x": 2.5, "y": 0, "z": 1, "none": 0} {
-		if got := leastLimit(v2Levels(fsys), func(
+		if got := leastLimit(levels(fsys, ""), func(
 			dir string,
 		) float64 {
 			return cpuMax(readText(fsys, dir+"/"+file))

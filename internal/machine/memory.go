@@ -57,39 +57,31 @@ func readMemory(fsys fs.FS) Memory {
 		m.Total = systemMemory()
 		m.Available = m.Total / 2
 	}
-	for _, g := range []group{
-		{v2Levels(fsys), "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
-		{v1Levels(fsys, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
+	for _, g := range []struct {
+		dirs         []string
+		limit, usage string
+		pages        []string // that can be dropped
+	}{
+		{levels(fsys, ""), "memory.max", "memory.current", []string{"inactive_file", "active_file"}},
+		{levels(fsys, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
 			[]string{"total_inactive_file", "total_active_file"}},
 	} {
-		g.addTo(&m, fsys)
+		for _, dir := range g.dirs {
+			limit := byteCount(readText(fsys, path.Join(dir, g.limit)))
+			if limit == 0 || m.Total > 0 && limit >= m.Total {
+				continue
+			}
+			used := byteCount(readText(fsys, path.Join(dir, g.usage)))
+			for _, name := range g.pages {
+				used -= statBytes(readText(fsys, path.Join(dir, "memory.stat")), name)
+			}
+			left := max(0, limit-max(0, used))
+			if m.Limit == 0 {
+				m.Limit, m.Left = limit, left
+				continue
+			}
+			m.Limit, m.Left = min(m.Limit, limit), min(m.Left, left)
+		}
 	}
 	return m
-}
-
-// group is a cgroup with all above it, and the names of its files and of the pages that can be dropped.
-type group struct {
-	dirs         []string
-	limit, usage string
-	pages        []string
-}
-
-// addTo lowers Limit and Left to those of the group.
-func (g group) addTo(m *Memory, fsys fs.FS) {
-	for _, dir := range g.dirs {
-		limit := byteCount(readText(fsys, path.Join(dir, g.limit)))
-		if limit == 0 || m.Total > 0 && limit >= m.Total {
-			continue
-		}
-		used := byteCount(readText(fsys, path.Join(dir, g.usage)))
-		for _, name := range g.pages {
-			used -= statBytes(readText(fsys, path.Join(dir, "memory.stat")), name)
-		}
-		left := max(0, limit-max(0, used))
-		if m.Limit == 0 {
-			m.Limit, m.Left = limit, left
-			continue
-		}
-		m.Limit, m.Left = min(m.Limit, limit), min(m.Left, left)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,57 +89,73 @@ type line struct {
 
 // task is a gather or a training that goes on.
 type task struct {
-	title string
-	start time.Time
-	done  int
-	total int
-	what  []string // besides how far it is
+	key, title  string
+	start       time.Time
+	done, total int
+	what        []string // besides how far it is
 }
 
+// events returns the callbacks. A task that was begun before them has no line.
 func (l *line) events() *art.Events {
-	gathers := &gathers{line: l, byID: map[uint64]*task{}}
+	gather := func(id uint64) string { return fmt.Sprintf("gather %d", id) }
+	training := func(m *art.Model, step int) string { return fmt.Sprintf("train %s step %d", m.Name(), step) }
 	return &art.Events{
-		GatherStart: gathers.start, RolloutEnd: gathers.progress, GatherEnd: gathers.end,
-		TrainStart: l.trainStart, OptimizerStep: l.optimizerStep, Commit: l.commit, TrainError: l.trainError,
+		GatherStart: func(e art.GatherStart) { l.begin(gather(e.Gather), "gather", e.Scenarios*e.GroupSize) },
+		RolloutEnd: func(e art.RolloutEnd) {
+			l.change(gather(e.Gather), func(t *task) {
+				t.done, t.what = e.Progress.Done, gathered(e.Progress, l.now().Sub(t.start))
+				l.draw(false)
+			})
+		},
+		GatherEnd: func(e art.GatherEnd) {
+			l.change(gather(e.Gather), func(t *task) {
+				t.done, t.what = e.Progress.Done, gathered(e.Progress, e.Duration)
+				if e.Err != nil {
+					t.what = append(t.what, "ended early")
+				}
+				l.end(t, e.Duration)
+			})
+		},
+		TrainStart: func(e art.TrainStart) { l.begin(training(e.Model, e.Step), training(e.Model, e.Step), 0) },
+		OptimizerStep: func(e art.OptimizerStep) {
+			l.change(training(e.Model, e.Step), func(t *task) {
+				t.done, t.total, t.what = e.Done, e.Total, trained(e.Metrics, l.now().Sub(t.start))
+				l.draw(false)
+			})
+		},
+		Commit: func(e art.Commit) {
+			l.change(training(e.Model, e.Result.Step), func(t *task) {
+				t.total, t.what = 0, trained(e.Result.Metrics, e.Duration)
+				if n := len(e.Result.Skipped); n > 0 {
+					t.what = append(t.what, fmt.Sprintf("%d skipped", n))
+				}
+				l.end(t, e.Duration)
+			})
+		},
+		TrainError: func(e art.TrainError) {
+			l.change(training(e.Model, e.Step), func(t *task) {
+				t.what = append(t.what, "failed")
+				l.end(t, l.now().Sub(t.start))
+			})
+		},
 	}
 }
 
-// gathers keeps the tasks of gathers by their number.
-type gathers struct {
-	line *line
-	byID map[uint64]*task
+// begin shows a new task.
+func (l *line) begin(key, title string, total int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tasks = append(l.tasks, &task{key: key, title: title, start: l.now(), total: total})
+	l.draw(true)
 }
 
-func (g *gathers) start(e art.GatherStart) {
-	g.line.mu.Lock()
-	defer g.line.mu.Unlock()
-	t := &task{title: "gather", start: g.line.now(), total: e.Scenarios * e.GroupSize}
-	g.byID[e.Gather] = t
-	g.line.begin(t)
-}
-
-func (g *gathers) progress(e art.RolloutEnd) {
-	g.line.mu.Lock()
-	defer g.line.mu.Unlock()
-	if t := g.byID[e.Gather]; t != nil {
-		t.done, t.what = e.Progress.Done, gathered(e.Progress, g.line.now().Sub(t.start))
-		g.line.draw(false)
+// change calls f with a task that goes on, if there is one with the key. The lock is held in it, and in what follows.
+func (l *line) change(key string, f func(*task)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.tasks, func(t *task) bool { return t.key == key }); i >= 0 {
+		f(l.tasks[i])
 	}
-}
-
-func (g *gathers) end(e art.GatherEnd) {
-	g.line.mu.Lock()
-	defer g.line.mu.Unlock()
-	t := g.byID[e.Gather]
-	if t == nil {
-		return
-	}
-	delete(g.byID, e.Gather)
-	t.done, t.what = e.Progress.Done, gathered(e.Progress, e.Duration)
-	if e.Err != nil {
-		t.what = append(t.what, "ended early")
-	}
-	g.line.end(t, e.Duration)
 }
 
 // gathered tells how a gather goes.
@@ -151,55 +168,6 @@ func gathered(p art.GatherProgress, d time.Duration) []string {
 		what = append(what, fmt.Sprintf("reward %.3g", p.Reward))
 	}
 	return append(what, rate(float64(p.Tokens), d)...)
-}
-
-func (l *line) trainStart(e art.TrainStart) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.begin(&task{title: fmt.Sprintf("train %s step %d", e.Model.Name(), e.Step), start: l.now()})
-}
-
-func (l *line) optimizerStep(e art.OptimizerStep) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.training(e.Model, e.Step); t != nil {
-		t.done, t.total, t.what = e.Done, e.Total, trained(e.Metrics, l.now().Sub(t.start))
-		l.draw(false)
-	}
-}
-
-func (l *line) commit(e art.Commit) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.training(e.Model, e.Result.Step)
-	if t == nil {
-		return
-	}
-	t.total, t.what = 0, trained(e.Result.Metrics, e.Duration)
-	if n := len(e.Result.Skipped); n > 0 {
-		t.what = append(t.what, fmt.Sprintf("%d skipped", n))
-	}
-	l.end(t, e.Duration)
-}
-
-func (l *line) trainError(e art.TrainError) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.training(e.Model, e.Step); t != nil {
-		t.what = append(t.what, "failed")
-		l.end(t, l.now().Sub(t.start))
-	}
-}
-
-// training returns the training of a step.
-func (l *line) training(m *art.Model, step int) *task {
-	title := fmt.Sprintf("train %s step %d", m.Name(), step)
-	for _, t := range l.tasks {
-		if t.title == title {
-			return t
-		}
-	}
-	return nil
 }
 
 // trained tells how a training goes.
@@ -221,20 +189,9 @@ func rate(tokens float64, d time.Duration) []string {
 	return []string{fmt.Sprintf("%.0f tok/s", tokens/d.Seconds())}
 }
 
-// begin shows a task. l.mu is held, here and below.
-func (l *line) begin(t *task) {
-	l.tasks = append(l.tasks, t)
-	l.draw(true)
-}
-
 // end removes a task, and leaves a line about it.
 func (l *line) end(t *task, d time.Duration) {
-	for i := range l.tasks {
-		if l.tasks[i] == t {
-			l.tasks = append(l.tasks[:i], l.tasks[i+1:]...)
-			break
-		}
-	}
+	l.tasks = slices.DeleteFunc(l.tasks, func(other *task) bool { return other == t })
 	l.erase()
 	if !l.quiet {
 		l.write(l.text(t, "in "+short(d)) + "\n")
@@ -273,7 +230,7 @@ func (l *line) erase() {
 
 // text is a line about a task.
 func (l *line) text(t *task, last string) string {
-	parts := append([]string(nil), t.what...)
+	parts := slices.Clone(t.what)
 	if last != "" {
 		parts = append(parts, last)
 	}
