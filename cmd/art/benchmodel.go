@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -69,17 +73,13 @@ func (o *modelBench) open(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "art-")
+	b, done, err := openScratch(context.Background(), local.Options{
+		Slots: slots, Context: tokens, Weights: o.weights, Progress: stderr,
+	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	b, err := local.Open(context.Background(), &local.Options{
-		Dir: dir, Slots: slots, Context: tokens, Weights: o.weights, Progress: stderr,
-	})
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	end := func() { _ = errors.Join(b.Close(), os.RemoveAll(dir)) } // nothing is kept
+	end := func() { _ = done() } // nothing is kept
 	m := art.NewModel("bench", &art.ModelOptions{Base: s.path, Adapter: s.adapter, Frozen: s.adapter == ""})
 	if err := m.Register(context.Background(), b); err != nil {
 		end()
@@ -88,50 +88,29 @@ func (o *modelBench) open(
 	return b, m, end, nil
 }
 
-// countList reads a list such as 1,16.
-func countList(flag, text string) (list []int, err error) {
+// countList reads the value of a flag such as 1,16, whose numbers are not below least.
+func countList(flag, text string, least int) (list []int, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || n < 1 {
-			return nil, badUsage("--%s %s: want numbers above 0, separated by commas", flag, text)
+		if err != nil || n < least {
+			return nil, badUsage("--%s %s: %q is not one of the numbers of %d or more, separated by commas, that it wants", flag,
+				text, part, least)
 		}
 		list = append(list, n)
 	}
 	return list, nil
 }
 
-// decode measures how fast requests sample at the same time.
-func (o *modelBench) decode(name string, stderr io.Writer, tell func(modelResult) error) error {
-	requests, err := countList("requests", o.requests)
+// measure measures each number of requests at once with each prompt.
+func (o *modelBench) measure(name, kind string, stderr io.Writer, tell func(modelResult) error) error {
+	requests, err := countList("requests", o.requests, 1)
 	if err != nil {
 		return err
 	}
-	prompts, err := countList("prompt", o.prompts)
+	prompts, err := countList("prompt", o.prompts, 1)
 	if err != nil {
 		return err
 	}
-	return o.measure(name, requests, prompts, "decode", stderr, tell)
-}
-
-// prefill measures how fast prompts are computed: one token is sampled.
-func (o *modelBench) prefill(name string, stderr io.Writer, tell func(modelResult) error) error {
-	prompts, err := countList("prompt", o.prompts)
-	if err != nil {
-		return err
-	}
-	one := *o
-	one.tokens = 1
-	requests, err := countList("requests", o.requests)
-	if err != nil {
-		return err
-	}
-	return one.measure(name, requests, prompts, "prefill", stderr, tell)
-}
-
-// measure measures each number of requests with each prompt.
-func (o *modelBench) measure(
-	name string, requests, prompts []int, kind string, stderr io.Writer, tell func(modelResult) error,
-) error {
 	if o.repeat < 1 || o.tokens < 1 || o.tokens == 1 && kind == "decode" {
 		return badUsage("--tokens %d, --repeat %d: want at least 1, and 2 tokens for decode", o.tokens, o.repeat)
 	}
@@ -245,9 +224,11 @@ func sample(m *art.Model, prompts [][]int32, tokens int) (seconds float64, cache
 func (o *modelBench) run(kind, name string, stderr io.Writer, tell func(modelResult) error) error {
 	switch kind {
 	case "decode":
-		return o.decode(name, stderr, tell)
+		return o.measure(name, "decode", stderr, tell)
 	case "prefill":
-		return o.prefill(name, stderr, tell)
+		one := *o
+		one.tokens = 1 // until it is sampled, the prompt is computed
+		return one.measure(name, "prefill", stderr, tell)
 	case "serve":
 		return o.serve(name, stderr, tell)
 	}
@@ -260,4 +241,107 @@ func (r modelResult) row() string {
 		return fmt.Sprintf("%-36s %10.2f turns/s  %8.3f s\n", r.Name, r.Turns, r.Seconds)
 	}
 	return fmt.Sprintf("%-36s %10.1f tokens/s %8.3f s, first token %.3f s\n", r.Name, r.Rate, r.Seconds, r.First)
+}
+
+// serve measures agents that call the model over HTTP, each in a conversation of token ids that grows: they share the
+// beginning, and each turn adds some tokens of the agent and some of the model.
+func (o *modelBench) serve(name string, stderr io.Writer, tell func(modelResult) error) error {
+	if o.agents < 1 || o.turns < 1 || o.new < 1 || o.tokens < 1 || o.system < 1 {
+		return badUsage("--agents, --turns, --new, --tokens, --system: want at least 1")
+	}
+	slots := o.slots
+	if slots == 0 {
+		slots = o.agents
+	}
+	b, m, end, err := o.open(name, slots, o.system+o.turns*(o.new+o.tokens), stderr)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ids, err := vocabulary(m)
+	if err != nil {
+		return err
+	}
+	handler, err := b.Handler(nil)
+	if err != nil {
+		return err
+	}
+	s := httptest.NewServer(handler)
+	defer s.Close()
+	system := randomPrompts(rand.New(rand.NewPCG(1, 0)), 1, o.system, ids, false)[0]
+	began := time.Now()
+	errs, cached := make([]error, o.agents), make([]int, o.agents)
+	var all sync.WaitGroup
+	for i := range o.agents {
+		all.Go(func() {
+			a := &benchAgent{bench: o, url: s.URL + "/v1/completions", rng: rand.New(rand.NewPCG(2, uint64(i))), ids: ids}
+			cached[i], errs[i] = a.play(slices.Clone(system))
+		})
+	}
+	all.Wait()
+	r := modelResult{
+		Name: fmt.Sprintf("serve/agents=%d/turns=%d", o.agents, o.turns), Requests: o.agents, Prompt: o.system,
+		Tokens: o.tokens, Runs: 1, Seconds: time.Since(began).Seconds(),
+	}
+	for _, n := range cached {
+		r.Cached += n
+	}
+	r.Turns = float64(o.agents*o.turns) / r.Seconds
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return tell(r)
+}
+
+// benchAgent is one conversation.
+type benchAgent struct {
+	bench *modelBench
+	url   string
+	rng   *rand.Rand
+	ids   int
+}
+
+// play plays the turns, and returns how many tokens of prompts were found in the cache.
+func (a *benchAgent) play(conversation []int32) (cached int, err error) {
+	for range a.bench.turns {
+		conversation = append(conversation, randomPrompts(a.rng, 1, a.bench.new, a.ids, false)[0]...)
+		reply, found, err := a.ask(conversation)
+		if err != nil {
+			return cached, err
+		}
+		conversation = append(conversation, reply...)
+		cached += found
+	}
+	return cached, nil
+}
+
+// ask asks for one turn.
+func (a *benchAgent) ask(prompt []int32) (ids []int32, cached int, err error) {
+	body, _ := json.Marshal(map[string]any{ // numbers and strings always encode
+		"model": "bench", "prompt": prompt, "max_tokens": a.bench.tokens, "min_tokens": a.bench.tokens,
+		"return_token_ids": true, "seed": a.rng.Int32(),
+	})
+	response, err := http.Post(a.url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, 0, err
+	}
+	var read struct {
+		Choices []struct {
+			TokenIDs []int32 `json:"token_ids"`
+		}
+		Usage struct {
+			Details struct {
+				CachedTokens int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+	}
+	if err := json.Unmarshal(text, &read); err != nil || len(read.Choices) == 0 {
+		return nil, 0, fmt.Errorf("status %d: %s", response.StatusCode, text)
+	}
+	return read.Choices[0].TokenIDs, read.Usage.Details.CachedTokens, nil
 }

@@ -71,20 +71,34 @@ func (c *chatter) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	ctx := context.Background()
 	c.play.sampled = c.tokens
-	p, err := openPlayer(ctx, args[0], c.play, stderr)
-	if err != nil {
+	var done func() error
+	if c.model, done, err = openPlayer(ctx, args[0], c.play, stderr); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, done()) }()
 	c.show = shower{color: colors(stdout), tokens: c.tokens}
 	if c.tokens {
 		if c.show.tokenizer, err = openTokenizer(args[0]); err != nil {
 			return err
 		}
 	}
-	c.model, c.out = p.model, stdout
+	c.out = stdout
 	c.reset()
-	return c.loop(ctx)
+	lines := bufio.NewScanner(c.stdin)
+	lines.Buffer(nil, 16<<20)
+	for {
+		if err := write(c.out, c.prompt()); err != nil {
+			return err
+		}
+		text, ok := readMessage(lines)
+		if !ok {
+			return errors.Join(lines.Err(), write(c.out, "\n"))
+		}
+		quit, err := c.line(ctx, text)
+		if quit || err != nil {
+			return err
+		}
+	}
 }
 
 // readTools reads a list of tools; no file is none.
@@ -107,25 +121,6 @@ func (c *chatter) reset() {
 	c.chat.Tools = c.tools
 	if c.system != "" {
 		c.chat.Add(art.System(c.system))
-	}
-}
-
-// loop reads lines until the input ends.
-func (c *chatter) loop(ctx context.Context) error {
-	lines := bufio.NewScanner(c.stdin)
-	lines.Buffer(nil, 16<<20)
-	for {
-		if err := write(c.out, c.prompt()); err != nil {
-			return err
-		}
-		text, ok := readMessage(lines)
-		if !ok {
-			return errors.Join(lines.Err(), write(c.out, "\n"))
-		}
-		done, err := c.line(ctx, text)
-		if done || err != nil {
-			return err
-		}
 	}
 }
 
@@ -242,7 +237,7 @@ func (c *chatter) reply(ctx context.Context) error {
 	defer stop()
 	p := &printer{shower: &c.show, out: c.out}
 	response, err := c.model.Stream(ctx, &c.chat.History, nil, p.piece)
-	p.end()
+	p.print("\n")
 	switch {
 	case p.err != nil:
 		return p.err
@@ -304,6 +299,3 @@ func (p *printer) print(text string) {
 		p.written = true
 	}
 }
-
-// end ends the line.
-func (p *printer) end() { p.print("\n") }

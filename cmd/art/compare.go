@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -34,7 +35,6 @@ func compareRuns(names []string, asJSON bool, stdout io.Writer) error {
 		return badUsage("want two of RUN or more")
 	}
 	histories := make([][]art.HistoryRow, len(names))
-	keys := map[string]bool{}
 	for i, name := range names {
 		r, _, err := findRun(name)
 		if err != nil {
@@ -43,23 +43,14 @@ func compareRuns(names []string, asJSON bool, stdout io.Writer) error {
 		if histories[i], err = r.History(); err != nil {
 			return err
 		}
-		for _, row := range histories[i] {
-			for key := range row.Metrics {
-				keys[key] = true
-			}
-		}
 	}
-	sorted := make([]string, 0, len(keys))
-	for key := range keys {
-		sorted = append(sorted, key)
-	}
-	slices.Sort(sorted)
+	keys := loggedMetrics(histories...)
 	if asJSON {
-		return writeJSON(stdout, compared(names, histories, sorted))
+		return writeJSON(stdout, compared(names, histories, keys))
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "newest (highest)\t%s\t\n", strings.Join(names, "\t"))
-	for _, key := range sorted {
+	for _, key := range keys {
 		fmt.Fprintf(table, "%s\t", key)
 		for _, rows := range histories {
 			newest, highest := extremes(rows, key)
@@ -103,4 +94,64 @@ func extremes(rows []art.HistoryRow, key string) (newest, highest float64) {
 		}
 	}
 	return newest, highest
+}
+
+// checkMetrics returns an error for the first of the metrics of a flag that is in none of the histories: a name that
+// was misspelt is not a curve without points.
+func checkMetrics(flag string, keys []string, histories ...[]art.HistoryRow) error {
+	logged := loggedMetrics(histories...)
+	for _, key := range keys {
+		if !slices.Contains(logged, key) {
+			return fmt.Errorf("--%s %s: %s", flag, key, notLogged(key, logged))
+		}
+	}
+	return nil
+}
+
+// loggedMetrics are the names of all metrics of histories, in order.
+func loggedMetrics(histories ...[]art.HistoryRow) []string {
+	seen := map[string]bool{}
+	for _, rows := range histories {
+		for _, row := range rows {
+			for key := range row.Metrics {
+				seen[key] = true
+			}
+		}
+	}
+	return sortedKeys(seen)
+}
+
+// notLogged says that a metric was not logged, and which names come close: those of other splits, or one that is spelt
+// alike.
+func notLogged(key string, logged []string) string {
+	if len(logged) == 0 {
+		return "nothing is logged yet"
+	}
+	var others []string
+	for _, name := range logged {
+		if strings.EqualFold(path.Base(name), path.Base(key)) {
+			others = append(others, name)
+		}
+	}
+	switch {
+	case len(others) > 1:
+		last := len(others) - 1
+		return fmt.Sprintf("nothing has logged it; there are %s and %s", strings.Join(others[:last], ", "), others[last])
+	case len(others) == 1:
+		return "nothing has logged it; there is " + others[0]
+	}
+	near := suggest("", key, logged)
+	if near == "" && !strings.Contains(key, "/") {
+		var short []string
+		for _, name := range logged {
+			short = append(short, path.Base(name))
+		}
+		if i := slices.Index(short, closest(key, short)); i >= 0 {
+			near = suggest("", logged[i], logged)
+		}
+	}
+	if near == "" {
+		near = "; art runs compare lists the metrics of runs"
+	}
+	return "nothing has logged it" + near
 }

@@ -71,13 +71,13 @@ func (d *dasher) serve(ctx context.Context, args []string, stdout, stderr io.Wri
 	}
 	var scorers scorers
 	defer func() { err = errors.Join(err, scorers.close()) }()
-	opts := pageOptions(dir)
-	opts.Stars, opts.Logprobs = d.stars, scorers.logprobs
-	opts.Access = &art.HandlerOptions{Hosts: splitList(d.hosts)}
+	opts := &dash.Options{
+		Dir: dir, Tokens: cachedTokens(), Stars: d.stars, Logprobs: scorers.logprobs,
+		Access: &art.HandlerOptions{Hosts: splitList(d.hosts)}, Logger: warnings(stderr),
+	}
 	if d.key != "" {
 		opts.Access.Keys = []string{d.key}
 	}
-	opts.Logger = warnings(stderr)
 	page, err := dash.Start(d.addr, opts)
 	if err != nil {
 		return err
@@ -94,11 +94,6 @@ func (d *dasher) serve(ctx context.Context, args []string, stdout, stderr io.Wri
 	case err := <-ended:
 		return err
 	}
-}
-
-// pageOptions are those of a page about the runs of a folder.
-func pageOptions(dir string) *dash.Options {
-	return &dash.Options{Dir: dir, Tokens: cachedTokens()}
 }
 
 // cachedTokens returns a function that has the bytes of the tokens of a run, and keeps its tokenizer.
@@ -124,7 +119,7 @@ func cachedTokens() func(*rundir.Run) (func(int32) []byte, error) {
 type scorers struct {
 	mu      sync.Mutex
 	backend *local.Backend
-	dir     string // of the registered models, which are not kept
+	done    func() error // closes it
 	models  map[string]*art.Model
 }
 
@@ -151,9 +146,11 @@ func (s *scorers) model(ctx context.Context, r *rundir.Run, step int) (*art.Mode
 		return nil, err
 	}
 	if s.backend == nil {
-		if err := s.open(ctx); err != nil {
+		o := local.Options{Progress: io.Discard, Slots: 1}
+		if s.backend, s.done, err = openScratch(ctx, o); err != nil {
 			return nil, err
 		}
+		s.models = map[string]*art.Model{}
 	}
 	stored, err := find(checkpoint)
 	if err != nil {
@@ -168,15 +165,6 @@ func (s *scorers) model(ctx context.Context, r *rundir.Run, step int) (*art.Mode
 	return m, nil
 }
 
-func (s *scorers) open(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "art-"); err != nil {
-		return err
-	}
-	s.models = map[string]*art.Model{}
-	s.backend, err = local.Open(ctx, &local.Options{Dir: s.dir, Progress: io.Discard, Slots: 1})
-	return err
-}
-
 // close releases what was loaded.
 func (s *scorers) close() error {
 	s.mu.Lock()
@@ -184,5 +172,5 @@ func (s *scorers) close() error {
 	if s.backend == nil {
 		return nil
 	}
-	return errors.Join(s.backend.Close(), os.RemoveAll(s.dir))
+	return s.done()
 }

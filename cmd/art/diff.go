@@ -2,10 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/grpo/dataset"
 )
 
 func init() {
@@ -74,21 +81,12 @@ func (d *differ) run(args []string, stdout, stderr io.Writer) error {
 				[2]string{replies[0][i], replies[1][i]}})
 		}
 	}
-	if d.asJSON {
-		return writeJSON(stdout, out)
-	}
-	return write(stdout, d.text(args, out, len(list)))
+	return writeResult(stdout, d.asJSON, out, d.text(args, out, len(list)))
 }
 
 // replies answers the scenarios with a model. A failure is a reply too.
 func (d *differ) replies(name string, list []scenario, stderr io.Writer) ([]string, error) {
-	ctx := context.Background()
-	p, err := openPlayer(ctx, name, d.play, stderr)
-	if err != nil {
-		return nil, err
-	}
-	defer p.close()
-	groups, err := p.play(ctx, list, 1, liveLine(stderr))
+	groups, err := play(name, list, 1, d.play, stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +94,9 @@ func (d *differ) replies(name string, list []scenario, stderr io.Writer) ([]stri
 	for i, g := range groups {
 		if len(g.Trajectories) == 0 {
 			out[i] = "error: " + g.Failures[0].Message
-			continue
+		} else {
+			out[i] = lastReply(g.Trajectories[0])
 		}
-		out[i] = lastReply(g.Trajectories[0])
 	}
 	return out, nil
 }
@@ -122,4 +120,122 @@ func (d *differ) text(names []string, list []difference, total int) string {
 	}
 	fmt.Fprintf(&b, "replies that differ: %d of %d\n", differ, total)
 	return b.String()
+}
+
+// scenario is a line of a file of tasks: a conversation to reply to, and the answer that is wanted, if there is one.
+type scenario struct {
+	Messages []art.Message `json:"messages"`
+	Tools    []art.Tool    `json:"tools,omitempty"`
+	Answer   *string       `json:"answer,omitempty"`
+}
+
+// scenariosHelp is what the help of verbs says about FILE.
+const scenariosHelp = `FILE has one JSON object a line: {"messages": [...], "tools": [...], "answer": "..."}. tools and
+answer may be absent. A last message of the assistant is the answer if there is no other.`
+
+// readScenarios reads a file of scenarios.
+func readScenarios(path string) ([]scenario, error) {
+	var list []scenario
+	for record, err := range dataset.Stream[scenario]([]string{path}, nil) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, record.Value)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no scenarios", path)
+	}
+	return list, nil
+}
+
+// UnmarshalJSON reads a line.
+func (s *scenario) UnmarshalJSON(line []byte) error {
+	type plain scenario
+	if err := json.Unmarshal(line, (*plain)(s)); err != nil {
+		return err
+	}
+	if last := len(s.Messages) - 1; last >= 0 && s.Messages[last].Role == art.RoleAssistant {
+		if s.Answer == nil {
+			s.Answer = new(s.Messages[last].Content)
+		}
+		s.Messages = slices.Clip(s.Messages[:last]) // a reply that is appended must not take the place of the answer
+	}
+	if len(s.Messages) == 0 {
+		return errors.New("there are no messages to reply to")
+	}
+	return nil
+}
+
+// question is the last message.
+func (s *scenario) question() string { return s.Messages[len(s.Messages)-1].Content }
+
+// wanted is the answer, if there is one.
+func (s *scenario) wanted() string {
+	if s.Answer == nil {
+		return "-"
+	}
+	return *s.Answer
+}
+
+// playerOptions say how to answer.
+type playerOptions struct {
+	maxTokens   int
+	temperature float64
+	seed        uint64
+	context     int
+	toolFormat  string
+	sampled     bool // replies have samples
+}
+
+// openPlayer loads what MODEL names, until done. Nothing is stored of it. progress gets the bar of a download.
+func openPlayer(
+	ctx context.Context, name string, o playerOptions, progress io.Writer,
+) (m *art.Model, done func() error, err error) {
+	s, err := find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, done, err := openScratch(ctx, local.Options{Progress: progress, Context: o.context})
+	if err != nil {
+		return nil, nil, err
+	}
+	opts := &art.ModelOptions{Base: s.path, Seed: o.seed, Adapter: s.adapter, Frozen: s.adapter == "" && !o.sampled,
+		ToolFormat: o.toolFormat}
+	if o.maxTokens > 0 {
+		opts.Chat.MaxTokens = &o.maxTokens
+	}
+	opts.Chat.Temperature = &o.temperature
+	m = art.NewModel("model", opts)
+	if err := m.Register(ctx, b); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return m, done, nil
+}
+
+// play answers each scenario tries times with what MODEL names.
+func play(
+	name string, list []scenario, tries int, o playerOptions, stderr io.Writer,
+) (groups []*art.TrajectoryGroup, err error) {
+	ctx := context.Background()
+	m, done, err := openPlayer(ctx, name, o, stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	return art.GatherGroups(ctx, list, func(ctx context.Context, s scenario) (*art.Trajectory, error) {
+		t := art.NewTrajectory(s.Messages...)
+		t.Tools = s.Tools
+		_, err := m.Chat(ctx, t, nil)
+		return t, err
+	}, &art.GatherOptions{GroupSize: tries, Concurrency: 32, MaxFailureFraction: 1, Events: liveLine(stderr)})
+}
+
+// lastReply is what the model said, with its calls.
+func lastReply(t *art.Trajectory) string {
+	m := t.Messages[len(t.Messages)-1]
+	text := m.Content
+	for _, call := range m.ToolCalls {
+		text += fmt.Sprintf("%s(%s)", call.Name, call.Arguments)
+	}
+	return text
 }

@@ -1,21 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/openai"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/internal/quantity"
-	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/ruler"
 	"github.com/goart-dev/art/ruler/reward"
 )
 
@@ -132,7 +134,7 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	groups, err := e.answers(args[0], list, stderr)
+	groups, err := play(args[0], list, e.tries, e.play, stderr)
 	if err != nil {
 		return err
 	}
@@ -153,10 +155,7 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 			return err
 		}
 	}
-	if e.asJSON {
-		return writeJSON(stdout, result)
-	}
-	return write(stdout, e.text(result, list, groups))
+	return writeResult(stdout, e.asJSON, result, e.text(result, list, groups))
 }
 
 // scenarios reads those to answer, which all have an answer that can be checked.
@@ -179,25 +178,13 @@ func (e *evaluator) scenarios(path string) ([]scenario, error) {
 	return list, nil
 }
 
-// answers plays the scenarios.
-func (e *evaluator) answers(name string, list []scenario, stderr io.Writer) (groups []*art.TrajectoryGroup, err error) {
-	ctx := context.Background()
-	p, err := openPlayer(ctx, name, e.play, stderr)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	return p.play(ctx, list, e.tries, liveLine(stderr))
-}
-
 // keep stores the result in a run.
 func (e *evaluator) keep(name string, groups []*art.TrajectoryGroup) (err error) {
 	r, step, err := findRun(name)
 	if err != nil {
 		return fmt.Errorf("--store %s: %w", e.store, err)
 	}
-	ref := runs.ReferenceOf(r.Dir())
-	run, err := runs.Open(filepath.Dir(filepath.Dir(filepath.Dir(r.Dir()))), ref.Project, ref.Name, nil)
+	run, err := lockRun(r)
 	if err != nil {
 		return err
 	}
@@ -224,15 +211,7 @@ func (e *evaluator) text(r evaluation, list []scenario, groups []*art.Trajectory
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch x, y := meanReward(groups[a]), meanReward(groups[b]); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(meanReward(groups[a]), meanReward(groups[b])) })
 	for _, i := range order[:min(e.show, len(order))] {
 		g := groups[i]
 		if len(g.Trajectories) == 0 || meanReward(g) == 1 {
@@ -251,4 +230,77 @@ func meanReward(g *art.TrajectoryGroup) float64 {
 		sum += t.Reward
 	}
 	return sum / float64(max(1, len(g.Trajectories)))
+}
+
+// scorer returns what sets the rewards of replies, by the check or by the judge, and what ends it.
+func (e *evaluator) scorer() (score func([]scenario, []*art.TrajectoryGroup) error, end func() error, err error) {
+	if e.check != "judge" {
+		return e.byCheck, func() error { return nil }, nil
+	}
+	name, url, ok := strings.Cut(e.judge, "@")
+	if !ok {
+		return nil, nil, badUsage("--judge %s: want MODEL@URL", e.judge)
+	}
+	ctx := context.Background()
+	backend, err := openai.Open(ctx, &openai.Options{BaseURL: url})
+	if err != nil {
+		return nil, nil, err
+	}
+	m := art.NewModel("judge", &art.ModelOptions{Base: name, Frozen: true})
+	if err := m.Register(ctx, backend); err != nil {
+		return nil, nil, errors.Join(err, backend.Close())
+	}
+	score = func(list []scenario, groups []*art.TrajectoryGroup) error { return judge(m, list, groups, e.rubric) }
+	return score, backend.Close, nil
+}
+
+// byCheck sets the rewards of replies to the scores of the check.
+func (e *evaluator) byCheck(list []scenario, groups []*art.TrajectoryGroup) error {
+	check := checks[e.check]
+	for i, g := range groups {
+		for _, t := range g.Trajectories {
+			t.Reward = check(lastReply(t), *list[i].Answer)
+		}
+	}
+	return nil
+}
+
+// judgeCalls is how many replies are judged at once.
+const judgeCalls = 8
+
+// judge sets the rewards of replies to what the model says of each by itself, so that scores of different models can
+// be compared. The first error ends it.
+func judge(m *art.Model, list []scenario, groups []*art.TrajectoryGroup, rubric string) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, judgeCalls)
+	for i, g := range groups {
+		r := ruler.New(m, &ruler.Options{Rubric: rubricFor(&list[i], rubric)})
+		for _, t := range g.Trajectories {
+			slots <- struct{}{}
+			wait.Go(func() {
+				defer func() { <-slots }()
+				one, err := r.Score(ctx, &art.TrajectoryGroup{Trajectories: []*art.Trajectory{t}})
+				if err != nil {
+					cancel(err)
+					return
+				}
+				*t = *one.Trajectories[0]
+			})
+		}
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}
+
+// rubricFor is what the judge goes by.
+func rubricFor(s *scenario, rubric string) string {
+	if rubric == "" {
+		rubric = "The last reply is right and complete: 1. It is partly right: in between. It is wrong or says nothing: 0."
+	}
+	if s.Answer != nil {
+		rubric += fmt.Sprintf("\nA right answer is, in these or other words: %q", *s.Answer)
+	}
+	return rubric
 }

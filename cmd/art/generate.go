@@ -110,10 +110,7 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		Logprobs: result.Logprobs, Text: m.tokenizer.Decode(result.IDs, true),
 		Finish: finishes[result.Reason], Sampling: g.sampling,
 	}
-	if g.asJSON {
-		return writeJSON(stdout, out)
-	}
-	return write(stdout, fmt.Sprintf("%s\n\n%s after %d of the prompt, finish: %s, %s\n",
+	return writeResult(stdout, g.asJSON, out, fmt.Sprintf("%s\n\n%s after %d of the prompt, finish: %s, %s\n",
 		out.Text, quantity.Of(len(result.IDs), "token"), len(ids), out.Finish, settingsText(g.sampling)))
 }
 

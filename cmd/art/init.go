@@ -76,8 +76,10 @@ func (i *initVerb) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	if i.replace == "" {
-		if err := tidy(dir); err != nil {
-			return err
+		c := exec.Command("go", "mod", "tidy")
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("go mod tidy: %w\n%s", err, out)
 		}
 	}
 	return write(stdout, fmt.Sprintf("cd %s\ngo run .\ngo test ./...\n", args[0]))
@@ -151,14 +153,4 @@ func (i *initVerb) modules() (map[string][]byte, error) {
 	own := fmt.Sprintf("module %s\n%s\nrequire %s v0.0.0\n\nreplace %s => %q\n", i.module, requirements, modulePath,
 		modulePath, checkout)
 	return map[string][]byte{"go.mod": []byte(own), "go.sum": sum}, nil
-}
-
-// tidy resolves what the project requires.
-func tidy(dir string) error {
-	c := exec.Command("go", "mod", "tidy")
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("go mod tidy: %w\n%s", err, out)
-	}
-	return nil
 }

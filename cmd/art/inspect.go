@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art/backend/device/cpu"
@@ -62,9 +61,12 @@ func defineInspect(flags *flag.FlagSet) action {
 		if len(args) != 1 {
 			return badUsage("one model: art model inspect [flags] MODEL")
 		}
-		list, err := parseLengths(*lengths)
-		if err != nil {
-			return err
+		var list []int
+		if *lengths != "" {
+			var err error
+			if list, err = countList("lengths", *lengths, 2); err != nil {
+				return err
+			}
 		}
 		if *slots < 1 || adapter.lora.Rank < 0 || *workers < 1 || *tokens < 0 {
 			return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
@@ -106,22 +108,6 @@ func checkInspected(device, weights, cacheType string) error {
 			"a device of XLA", device, weights, cacheType)
 	}
 	return nil
-}
-
-// parseLengths reads numbers separated by commas. An empty text has none.
-func parseLengths(text string) ([]int, error) {
-	var list []int
-	if text == "" {
-		return nil, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 2 {
-			return nil, badUsage("--lengths %s: %q is not a length; want numbers >= 2 separated by commas", text, part)
-		}
-		list = append(list, n)
-	}
-	return list, nil
 }
 
 // inspection is what model inspect prints.
@@ -220,12 +206,7 @@ func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) erro
 	} else {
 		problem = errors.New(r.Problem)
 	}
-	if asJSON {
-		err = writeJSON(stdout, r)
-	} else {
-		err = write(stdout, r.table())
-	}
-	return errors.Join(err, problem)
+	return errors.Join(writeResult(stdout, asJSON, r, r.table()), problem)
 }
 
 // table is the inspection in text.

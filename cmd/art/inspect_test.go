@@ -438,8 +438,8 @@ func TestInspect_Fails(t *testing.T) {
 		want   string
 	}{
 		{"model inspect", 2, "one model"},
-		{"model inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not a length; want numbers >= 2`},
-		{"model inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not a length`},
+		{"model inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not one of the numbers of 2 or more`},
+		{"model inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not one of the numbers`},
 		{"model inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
 		{"model inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16 or int8"},
 		{"model inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},

@@ -24,36 +24,28 @@ func examine(name string) (r inspection, config *model.Config, err error) {
 	if err != nil {
 		return r, nil, err
 	}
-	if r, config, err = examineBase(s.name, s.path); err != nil {
+	switch {
+	case s.path == tiny.Name:
+		r, config, err = examineTiny()
+	case basemodel.IsFile(s.path):
+		r, config, err = examineGGUF(s.path)
+	default:
+		r, config, err = examineFolder(s.name, s.path)
+	}
+	if err != nil {
 		return r, nil, err
 	}
 	r.Model, r.Run = name, s.run
 	if s.adapter != "" && config != nil {
-		r.Adapter, err = examineAdapter(s, config)
+		a, err := loadAdapter(s.adapter, config)
+		if err != nil {
+			return r, config, err
+		}
+		r.Adapter = &adapterReport{
+			Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers()), adapter: a,
+		}
 	}
-	return r, config, err
-}
-
-// examineAdapter reads the adapter of a run, which must fit the model.
-func examineAdapter(s source, c *model.Config) (*adapterReport, error) {
-	a, err := loadAdapter(s.adapter, c)
-	if err != nil {
-		return nil, err
-	}
-	return &adapterReport{
-		Folder: s.adapter, Base: s.name, Rank: a.Config().Rank, Layers: len(a.Layers()), adapter: a,
-	}, nil
-}
-
-// examineBase describes a base model.
-func examineBase(name, path string) (r inspection, config *model.Config, err error) {
-	switch {
-	case path == tiny.Name:
-		return examineTiny()
-	case basemodel.IsFile(path):
-		return examineGGUF(path)
-	}
-	return examineFolder(name, path)
+	return r, config, nil
 }
 
 func examineTiny() (r inspection, config *model.Config, err error) {
@@ -61,7 +53,7 @@ func examineTiny() (r inspection, config *model.Config, err error) {
 	if err != nil {
 		return r, nil, err
 	}
-	count := newCounter()
+	count := counter{}
 	for _, t := range w.Tensors {
 		count.add("F32", int64(len(t.Data)), 4*int64(len(t.Data)))
 	}
@@ -98,7 +90,7 @@ func examineFolder(name, dir string) (r inspection, config *model.Config, err er
 
 // countFolder counts the tensors of a folder. It has none where only the configuration was fetched.
 func countFolder(dir string) (count counter, missing bool, err error) {
-	count = newCounter()
+	count = counter{}
 	weights := filepath.Join(dir, model.WeightsFile)
 	if !exists(weights) && !exists(weights+".index.json") {
 		return count, true, nil
@@ -137,7 +129,7 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 		return r, nil, err
 	}
 	defer f.Close()
-	count := newCounter()
+	count := counter{}
 	for _, n := range f.Names() {
 		t, _ := f.Tensor(n)
 		count.add(t.Type.String(), elements(t.Shape), int64(len(t.Data)))
@@ -190,8 +182,6 @@ func elements(shape []int) int64 {
 
 // counter counts tensors by type.
 type counter map[string]*storedType
-
-func newCounter() counter { return counter{} }
 
 func (c counter) add(kind string, elements, bytes int64) {
 	t := c[kind]

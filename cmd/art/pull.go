@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/hub"
 )
@@ -66,7 +69,11 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	}
 	terminal := newProgress(stderr)
 	terminal.say("asking the hub for %s", name)
-	bar := downloadBar(terminal.w, name)
+	bar := progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(terminal.w), progressbar.OptionSetDescription(name),
+		progressbar.OptionSetVisibility(terminal.w != io.Discard),
+		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
+	)
 	s, err := hub.Pull(context.Background(), name, &hub.Options{
 		Check: model.CheckConfig,
 		Progress: func(p hub.Progress) {
@@ -93,15 +100,6 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	return writeJSON(stdout, out)
 }
 
-// downloadBar shows the progress of a download.
-func downloadBar(w io.Writer, title string) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(title),
-		progressbar.OptionSetVisibility(w != io.Discard),
-		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
-	)
-}
-
 // describe lists the files of a snapshot with their sizes.
 func describe(s *hub.Snapshot) (pulled, error) {
 	out := pulled{Name: s.Name.Repo, Revision: s.Name.Revision, Commit: s.Commit, Folder: s.Dir}
@@ -114,4 +112,101 @@ func describe(s *hub.Snapshot) (pulled, error) {
 		out.Bytes += info.Size()
 	}
 	return out, nil
+}
+
+func init() {
+	verbs["model export"] = verb{
+		summary: "write a model, with a merged adapter",
+		args:    "MODEL FOLDER",
+		runs:    true,
+		text: `
+Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
+weights as safetensors, and the tokenizer. A LoRA adapter, that of the run or that of --adapter
+(written by this library or by PEFT), is merged into the weights of its layers.
+
+` + models + `
+
+The merge computes in float32 or float64 and rounds once, to the type that is written. The quantized
+weights of a GGUF file are dequantized: four or two bytes each.`,
+		define: func(flags *flag.FlagSet) action {
+			var e exporter
+			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: folder, files")
+			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter, or of a run")
+			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
+			flags.Int64Var(&e.shard, "shard", 5e9, "maximum `bytes` of weights in a file; 0 is no limit")
+			return func(args []string, stdout, _ io.Writer) error {
+				if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
+					return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")
+				}
+				return e.export(args[0], args[1], stdout)
+			}
+		},
+	}
+}
+
+// exporter is the verb model export with its flags.
+type exporter struct {
+	asJSON         bool
+	adapter, dtype string
+	shard          int64
+}
+
+// exported is what model export prints.
+type exported struct {
+	Folder string       `json:"folder"`
+	Files  []pulledFile `json:"files"`
+}
+
+// export writes a model.
+func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
+	s, err := find(name)
+	if err == nil {
+		s, err = s.with(e.adapter)
+	}
+	if err != nil {
+		return err
+	}
+	base, err := basemodel.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	var adapter *lora.Adapter
+	if s.adapter != "" {
+		if adapter, err = lora.Load(s.adapter); err != nil {
+			return err
+		}
+	}
+	if err := base.Export(dir, adapter, &model.SaveOptions{DType: e.dtype, ShardBytes: e.shard}); err != nil {
+		return err
+	}
+	out, err := listFolder(dir)
+	if err != nil {
+		return err
+	}
+	if e.asJSON {
+		return writeJSON(stdout, out)
+	}
+	for _, f := range out.Files {
+		if err := write(stdout, fmt.Sprintf("%11s  %s\n", sizeText(f.Bytes), filepath.Join(dir, f.Name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listFolder lists the files of a folder.
+func listFolder(dir string) (exported, error) {
+	out := exported{Folder: dir}
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		info, statErr := entry.Info()
+		if statErr != nil {
+			return out, statErr
+		}
+		if !entry.IsDir() {
+			out.Files = append(out.Files, pulledFile{entry.Name(), info.Size()})
+		}
+	}
+	return out, err
 }

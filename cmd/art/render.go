@@ -100,10 +100,8 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if out.IDs, err = template.IDs(c.Messages, c.Tools, r.ending()); err != nil {
 		return err
 	}
-	if r.asJSON {
-		return writeJSON(stdout, out)
-	}
-	return write(stdout, fmt.Sprintf("%s\n\n%s: %v\n", out.Text, quantity.Of(len(out.IDs), "id"), out.IDs))
+	text := fmt.Sprintf("%s\n\n%s: %v\n", out.Text, quantity.Of(len(out.IDs), "id"), out.IDs)
+	return writeResult(stdout, r.asJSON, out, text)
 }
 
 func (r *renderer) ending() chat.Ending {

@@ -6,9 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/local"
+	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/runs"
 )
 
 func init() {
@@ -98,4 +103,108 @@ func (v *replay) report(r *local.Replayed, used string, stdout io.Writer) (err e
 	}
 	return fmt.Errorf("step %d differs from the stored one by up to %.3g in a parameter, or in the optimizer; %s",
 		r.Step, r.Difference, why)
+}
+
+// deviceUsage is the help of --device.
+const deviceUsage = "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu"
+
+// openScratch opens a backend in a temporary folder. done closes it, and removes the folder.
+func openScratch(ctx context.Context, o local.Options) (b *local.Backend, done func() error, err error) {
+	if o.Dir, err = os.MkdirTemp("", "art-"); err != nil {
+		return nil, nil, err
+	}
+	if b, err = local.Open(ctx, &o); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(o.Dir))
+	}
+	return b, func() error { return errors.Join(b.Close(), os.RemoveAll(o.Dir)) }, nil
+}
+
+// recompute opens a backend that computes updates of a run again, until done.
+func recompute(
+	ctx context.Context, run *rundir.Run, device string, progress io.Writer,
+) (backend *local.Backend, done func() error, err error) {
+	backend, done, err = openScratch(ctx, local.Options{
+		Device: device, Progress: progress, Slots: 1, Weights: run.About().Weights,
+	})
+	if err != nil {
+		err = openError(err, run)
+	}
+	return backend, done, err
+}
+
+// openError adds to the error of opening a backend for a run what the verb can do about it.
+func openError(err error, run *rundir.Run) error {
+	if run.About().Weights != "int8" {
+		return err
+	}
+	return fmt.Errorf("%w; the run has weights in int8: choose a device of XLA with --device", err)
+}
+
+// otherDevice says on which device a run was made where that is not the one in use, else nothing. A stored device is
+// the description, and then the version of Go and the platform. Workers, which a CPU has behind a comma, change no bit.
+func otherDevice(stored, used string) string {
+	kind, _, _ := strings.Cut(stored, ",")
+	here, _, _ := strings.Cut(used, ",")
+	if kind == here {
+		return ""
+	}
+	return fmt.Sprintf("the run was made on %s, and this is %s", stored, used)
+}
+
+func init() {
+	verbs["runs fork"] = verb{
+		summary: "begin a run with a step of another",
+		args:    "RUN NAME",
+		runs:    true,
+		text: `
+Makes a run that begins, at step 0, with the weights and the optimizer of a step of RUN, in the same
+project. A program continues it with the same ModelOptions: Fork and the name. The weights of the
+base have the type that they have in RUN; int8 needs a --device of XLA.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			device := flags.String("device", "", deviceUsage)
+			return func(args []string, stdout, stderr io.Writer) error {
+				if len(args) != 2 {
+					return badUsage("want RUN and the NAME of the new run")
+				}
+				return fork(args[0], args[1], *device, stdout, stderr)
+			}
+		},
+	}
+}
+
+// fork makes the run.
+func fork(from, name, device string, stdout, stderr io.Writer) (err error) {
+	r, step, err := findRun(from)
+	if err != nil {
+		return err
+	}
+	ref, name := runs.ReferenceOf(r.Dir()), strings.TrimPrefix(name, runPrefix)
+	ctx, root := context.Background(), filepath.Dir(filepath.Dir(filepath.Dir(r.Dir())))
+	if exists(filepath.Join(root, ref.Project, "models", name, "model.json")) { // a fork that failed has none
+		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
+	}
+	about := r.About()
+	backend, err := local.Open(ctx, &local.Options{
+		Dir: root, Device: device, Weights: about.Weights, Progress: stderr, Slots: 1, Context: 256,
+	})
+	if err != nil {
+		return openError(err, r)
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	opts := &art.ModelOptions{
+		Project: ref.Project, Base: about.Base, Seed: about.Seed, Fork: fmt.Sprintf("%s/%s@%d", ref.Project, ref.Name, step),
+	}
+	m := art.NewModel(name, opts)
+	if err := m.Register(ctx, backend); err != nil {
+		return err
+	}
+	dir, err := backend.Dir(m)
+	if err != nil {
+		return err
+	}
+	return write(stdout, fmt.Sprintf("%s\ncontinue it with\n"+
+		"art.NewModel(%q, &art.ModelOptions{Project: %q, Base: %q, Seed: %d, Fork: %q})\n",
+		dir, m.Name(), opts.Project, opts.Base, opts.Seed, opts.Fork))
 }

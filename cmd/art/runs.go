@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/migrate"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 )
 
@@ -27,7 +31,38 @@ train/reward, the size on disk, how many checkpoints are kept and what the newes
 something was last stored.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print JSON")
-			return func(_ []string, stdout, stderr io.Writer) error { return listRuns(*asJSON, stdout, stderr) }
+			return func(_ []string, stdout, stderr io.Writer) error {
+				all, damaged := rundir.List(runsRoot())
+				list := []runSummary{}
+				for _, r := range all {
+					s, err := summarize(r)
+					if err != nil {
+						damaged = errors.Join(damaged, err)
+						continue
+					}
+					list = append(list, s)
+				}
+				if damaged != nil {
+					fmt.Fprintf(stderr, "art: runs list: left out: %v\n", damaged)
+				}
+				if *asJSON {
+					return writeJSON(stdout, list)
+				}
+				if len(list) == 0 {
+					return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
+				}
+				table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tCHECKPOINTS\tSTORED")
+				for _, s := range list {
+					best := "-"
+					if s.BestStep != nil {
+						best = fmt.Sprint(*s.BestStep)
+					}
+					fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
+						number(s.Reward), sizeText(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
+				}
+				return table.Flush()
+			}
 		},
 	}
 }
@@ -47,40 +82,6 @@ type runSummary struct {
 	StepBytes   int64 `json:"step_bytes"`
 	// Stored is when a file was last written.
 	Stored time.Time `json:"stored"`
-}
-
-func listRuns(asJSON bool, stdout, stderr io.Writer) error {
-	all, damaged := rundir.List(runsRoot())
-	list := []runSummary{}
-	for _, r := range all {
-		s, err := summarize(r)
-		if err != nil {
-			damaged = errors.Join(damaged, err)
-			continue
-		}
-		list = append(list, s)
-	}
-	if damaged != nil {
-		fmt.Fprintf(stderr, "art: runs list: left out: %v\n", damaged)
-	}
-	if asJSON {
-		return writeJSON(stdout, list)
-	}
-	if len(list) == 0 {
-		return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tCHECKPOINTS\tSTORED")
-	for _, s := range list {
-		best := "-"
-		if s.BestStep != nil {
-			best = fmt.Sprint(*s.BestStep)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
-			number(s.Reward),
-			sizeText(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
-	}
-	return table.Flush()
 }
 
 // checkpoints says what the steps take that are kept.
@@ -154,4 +155,150 @@ func usage(dir string) (bytes int64, newest time.Time, err error) {
 		return nil
 	})
 	return bytes, newest, err
+}
+
+func init() {
+	verbs["runs prune"] = verb{
+		summary: "delete checkpoints of a run",
+		args:    "RUN",
+		runs:    true,
+		text: `
+Says which checkpoints --newest, --best and --every leave; with --yes the others are deleted.
+History and trajectories stay.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			var v pruner
+			flags.BoolVar(&v.yes, "yes", false, "delete")
+			flags.IntVar(&v.keep.Newest, "newest", 1, "keep so `many` of the newest")
+			flags.StringVar(&v.keep.Best, "best", "val/reward", "keep the best step by this `metric`; empty: none")
+			flags.IntVar(&v.keep.Every, "every", 0, "keep the multiples of `n`; 0: none")
+			return v.run
+		},
+	}
+}
+
+// pruner is the verb runs prune with its flags.
+type pruner struct {
+	yes  bool
+	keep art.Retention
+}
+
+// run deletes checkpoints, or says which it would.
+func (v *pruner) run(args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 {
+		return badUsage("want one RUN")
+	}
+	r, _, err := findRun(args[0])
+	if err != nil {
+		return err
+	}
+	steps, err := r.Steps()
+	if err != nil {
+		return err
+	}
+	rows, err := r.History()
+	if err != nil {
+		return err
+	}
+	keep := v.keep.Keep(steps, rows)
+	dropped := slices.DeleteFunc(slices.Clone(steps), func(step int) bool { return slices.Contains(keep, step) })
+	before, _, err := usage(r.Dir())
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("keeps %v of %s", keep, quantity.Of(len(steps), "checkpoint"))
+	if len(dropped) == 0 || !v.yes {
+		hint := ""
+		if len(dropped) > 0 {
+			hint = "; --yes deletes the others"
+		} else if _, err := art.BestStep(rows, steps, v.keep.Best); v.keep.Best != "" && err != nil {
+			why := "no stored step has it"
+			if logged := loggedMetrics(rows); !slices.Contains(logged, v.keep.Best) {
+				why = notLogged(v.keep.Best, logged)
+			}
+			hint = fmt.Sprintf(": --best %s: %s; so any step may be the best, and --best= keeps none for it", v.keep.Best, why)
+		}
+		return write(stdout, text+hint+"\n")
+	}
+	if err := deleteCheckpoints(r, keep); err != nil {
+		return err
+	}
+	after, _, err := usage(r.Dir())
+	if err != nil {
+		return err
+	}
+	return write(stdout, fmt.Sprintf("%s; %s are free\n", text, sizeText(before-after)))
+}
+
+// lockRun opens a run to change it.
+func lockRun(r *rundir.Run) (*runs.Run, error) {
+	ref := runs.ReferenceOf(r.Dir())
+	return runs.Open(filepath.Dir(filepath.Dir(filepath.Dir(r.Dir()))), ref.Project, ref.Name, nil)
+}
+
+// deleteCheckpoints deletes all but some.
+func deleteCheckpoints(r *rundir.Run, keep []int) (err error) {
+	run, err := lockRun(r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	return run.DeleteCheckpoints(keep)
+}
+
+func init() {
+	verbs["runs migrate"] = verb{
+		summary: "read a run of OpenPipe's ART, 0.3 to 0.5",
+		args:    "FOLDER",
+		runs:    true,
+		text: `
+Copies a run of OpenPipe's ART into a run of this library: metrics, trajectories (JSONL or Parquet)
+and adapters. FOLDER is ART's folder of the model, .art/PROJECT/models/NAME; it is not changed. The
+run is called as there, in --dir, unless --project and --name say otherwise.
+
+The copy is for reading, with show, plot and runs, and to begin with: an adapter of it is one for
+ModelOptions.Adapter. It cannot be trained on again, because ART does not keep the tokens of
+prompts.`,
+		define: func(flags *flag.FlagSet) action {
+			m := migrateVerb{}
+			flags.StringVar(&m.project, "project", "", "`project` of the copy")
+			flags.StringVar(&m.name, "name", "", "`name` of the copy")
+			flags.BoolVar(&m.dry, "dry-run", false, "read everything, and write nothing")
+			return m.run
+		},
+	}
+}
+
+// migrateVerb is the verb runs migrate with its flags.
+type migrateVerb struct {
+	project, name string
+	dry           bool
+}
+
+func (m *migrateVerb) run(args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 {
+		return badUsage("want the FOLDER of a model of ART")
+	}
+	dir, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(m.name, filepath.Base(dir))
+	project := cmp.Or(m.project, filepath.Base(filepath.Dir(filepath.Dir(dir))))
+	r, err := migrate.Run(dir, runsRoot(), project, name, m.dry)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s/%s: %s of metrics, %s in %s of %s", r.Project, r.Name, quantity.Of(r.Rows, "row"),
+		quantity.Of(r.Trajectories, "trajectory"), quantity.Of(r.Groups, "group"), quantity.Of(r.Files, "file"))
+	if m.dry {
+		text += "; nothing was written"
+	} else {
+		text += fmt.Sprintf(", %s, %d of them with an adapter", quantity.Of(r.Steps, "step"), r.Adapters)
+	}
+	if n := len(r.Problems); n > 0 {
+		text += fmt.Sprintf("\nleft out %d:\n  %s", n, strings.Join(r.Problems, "\n  "))
+	}
+	return write(stdout, text+"\n")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -8,8 +9,15 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/gomlx/compute"
+
+	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/quantity"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/tokenizer"
 )
 
 func init() { verbs["debug score"] = score(os.Stdin) }
@@ -85,41 +93,107 @@ func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out.add(logprobs)
+	out.Logprobs = make([]*float32, len(out.IDs))
+	for i := range logprobs {
+		out.Logprobs[i+1] = &logprobs[i]
+		out.Sum += float64(logprobs[i])
+	}
 	if s.asJSON {
 		return writeJSON(stdout, out)
 	}
-	return out.write(stdout)
-}
-
-// add adds the logprobs of all ids but the first.
-func (s *scored) add(logprobs []float32) {
-	s.Logprobs = make([]*float32, len(s.IDs))
-	for i := range logprobs {
-		s.Logprobs[i+1] = &logprobs[i]
-		s.Sum += float64(logprobs[i])
-	}
-}
-
-// write writes a table.
-func (s *scored) write(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for i, id := range s.IDs {
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for i, id := range out.IDs {
 		number := ""
-		if lp := s.Logprobs[i]; lp != nil {
+		if lp := out.Logprobs[i]; lp != nil {
 			number = fmt.Sprintf("%.6f", *lp)
 		}
-		fmt.Fprintf(table, "%d\t%s\t  %q\n", id, number, s.Texts[i])
+		fmt.Fprintf(table, "%d\t%s\t  %q\n", id, number, out.Texts[i])
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	n := len(s.IDs) - 1
+	n := len(out.IDs) - 1
 	if n < 1 {
-		return write(w, "one token: there is nothing to score\n")
+		return write(stdout, "one token: there is nothing to score\n")
 	}
-	mean := s.Sum / float64(n)
-	return write(w,
-		fmt.Sprintf("%s scored, sum %.6f, mean %.6f, perplexity %.4f\n", quantity.Of(n, "token"), s.Sum, mean,
-			math.Exp(-mean)))
+	mean := out.Sum / float64(n)
+	return write(stdout, fmt.Sprintf("%s scored, sum %.6f, mean %.6f, perplexity %.4f\n", quantity.Of(n, "token"), out.Sum,
+		mean, math.Exp(-mean)))
+}
+
+// loaded is a model on a device, with an adapter or without.
+type loaded struct {
+	source    source
+	device    compute.Backend
+	config    *model.Config
+	tokenizer *tokenizer.Tokenizer
+	params    *model.Params
+	adapter   *engine.Adapter
+}
+
+// load uploads the model that MODEL names to a device, and the adapter of a folder or a run, if one is named.
+func load(name, adapter string) (m *loaded, err error) {
+	s, err := find(name)
+	if err == nil {
+		s, err = s.with(adapter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	base, err := basemodel.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	device, err := cpu.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	m = &loaded{source: s, device: device, config: base.Config, tokenizer: base.Tokenizer}
+	if err := m.upload(base); err != nil {
+		device.Finalize()
+		return nil, err
+	}
+	return m, nil
+}
+
+// upload copies the weights to the device, and the adapter, which is read first: that may fail.
+func (m *loaded) upload(base *basemodel.Base) error {
+	var a *lora.Adapter
+	var err error
+	if m.source.adapter != "" {
+		if a, err = loadAdapter(m.source.adapter, m.config); err != nil {
+			return err
+		}
+	}
+	if m.params, err = base.Params(m.device); err == nil && a != nil {
+		m.adapter, err = engine.NewAdapter(m.device, m.config, m.params, a)
+	}
+	return err
+}
+
+// loadAdapter reads an adapter, which must fit the model.
+func loadAdapter(dir string, c *model.Config) (*lora.Adapter, error) {
+	a, err := lora.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.Check(layersOf(c))
+}
+
+// layersOf are the layers of a model that an adapter can have.
+func layersOf(c *model.Config) (list []lora.LayerShape) {
+	for _, l := range c.Adaptable() {
+		list = append(list, lora.LayerShape(l))
+	}
+	return list
+}
+
+// texts returns each id as text. A token that is only a part of a character becomes U+FFFD.
+func (m *loaded) texts(ids []int32) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = m.tokenizer.Decode([]int32{id}, false)
+	}
+	return out
 }

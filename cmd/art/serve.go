@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -188,7 +189,12 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	if h.page != nil {
 		s.page = h.page.Link(s.root() + dashPath)
 	}
-	if err := o.announce(stdout, &s); err != nil {
+	if o.child {
+		err = child.Ready(stdout, s.root(), s.models)
+	} else {
+		err = write(stdout, s.text(o.key))
+	}
+	if err != nil {
 		return errors.Join(err, h.http.Close())
 	}
 	select {
@@ -197,14 +203,6 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 	case err = <-ended:
 	}
 	return errors.Join(err, h.drain(o.drain, stderr))
-}
-
-// announce says where the server is.
-func (o *serveOptions) announce(stdout io.Writer, s *start) error {
-	if o.child {
-		return child.Ready(stdout, s.root(), s.models)
-	}
-	return write(stdout, s.text(o.key))
 }
 
 // arguments reads the models; with --train there are none.
@@ -254,11 +252,11 @@ func (o *serveOptions) chooseKey() (generated bool, err error) {
 
 // handlerOptions say who may call.
 func (o *serveOptions) handlerOptions() *art.HandlerOptions {
-	opts := &art.HandlerOptions{Hosts: splitList(o.hosts), Origins: splitList(o.origins)}
+	opts := &art.HandlerOptions{Hosts: splitList(o.hosts), Origins: splitList(o.origins), MaxBody: int64(o.limits.body),
+		MaxRequests: o.limits.requests}
 	if o.key != "" {
 		opts.Keys = []string{o.key}
 	}
-	o.limits.apply(opts)
 	return opts
 }
 
@@ -281,4 +279,52 @@ func (o *serveOptions) newHTTP(h http.Handler, logger *slog.Logger) *http.Server
 		Handler: h, ReadHeaderTimeout: o.headerTimeout, IdleTimeout: o.idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
+}
+
+// servedModel is a model and the name that clients know it by.
+type servedModel struct {
+	name   string
+	source source
+}
+
+// parseServed reads arguments of the form [NAME=]MODEL.
+func parseServed(args []string) (list []servedModel, err error) {
+	if len(args) == 0 {
+		return nil, badUsage("want at least one MODEL")
+	}
+	seen := map[string]string{}
+	for _, arg := range args {
+		name, model, named := strings.Cut(arg, "=")
+		if !named || exists(arg) {
+			name, model = "", arg
+		}
+		s := servedModel{name: name}
+		if s.source, err = find(model); err != nil {
+			return nil, err
+		}
+		if s.name == "" {
+			s.name = s.source.served(model)
+		}
+		if other, taken := seen[s.name]; taken {
+			return nil, badUsage("%s and %s would both be served as %q: give one another name, NAME=%s", other, arg, s.name,
+				model)
+		}
+		seen[s.name] = arg
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// served is the name that a model is served as by default: that of the run, or the last element of a path without what
+// the names of models cannot have.
+func (s source) served(model string) string {
+	name := model
+	if s.run != "" {
+		name = s.run
+	}
+	if full, err := filepath.Abs(name); err == nil { // of "."
+		name = full
+	}
+	name, _, _ = strings.Cut(filepath.Base(name), "@") // the revision
+	return strings.TrimPrefix(strings.TrimSuffix(name, ".gguf"), ".")
 }

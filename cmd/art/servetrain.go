@@ -1,16 +1,24 @@
 package main
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
@@ -163,4 +171,141 @@ func (h *host) openWandb(
 		return nil, err
 	}
 	return h.wandb.Handler(o.handlerOptions())
+}
+
+// operatorVariable is the environment variable of the operator's key.
+const operatorVariable = "ART_OPERATOR_KEY"
+
+// chooseOperatorKey sets the key of the operator, and tells whether it is a new one: with tenants there must be one.
+func (o *serveOptions) chooseOperatorKey() (generated bool, err error) {
+	o.operatorKey = cmp.Or(o.operatorKey, os.Getenv(operatorVariable))
+	if o.operatorKey == "" && o.tenants != "" {
+		o.operatorKey, generated = rand.Text(), true
+	}
+	if o.operatorKey != "" && o.operatorKey == o.key {
+		return false, badUsage("--operator-key is --key: the operator needs another one")
+	}
+	return generated, nil
+}
+
+// checkOperatorKey refuses a key that is a tenant's too: it would read their data.
+func (o *serveOptions) checkOperatorKey(tenants []tinker.Tenant) error {
+	for _, t := range tenants {
+		keys := slices.Clone(t.Keys)
+		for _, k := range t.Scoped {
+			keys = append(keys, k.Key)
+		}
+		if slices.Contains(keys, o.operatorKey) {
+			return badUsage("--operator-key is a key of the tenant %q: the operator needs another one", t.Name)
+		}
+		if len(keys) == 0 {
+			return fmt.Errorf("--tenants: %q has no keys", t.Name)
+		}
+	}
+	return nil
+}
+
+// handleOperator adds the routes of the operator: what all tenants use, and nothing that is theirs. The key of a server
+// without tenants reads them too.
+func (h *host) handleOperator(mux *http.ServeMux, o *serveOptions, logger *slog.Logger) error {
+	own := http.NewServeMux()
+	own.Handle("GET /metrics", h.metrics)
+	own.HandleFunc("GET /operator/health", h.showHealth)
+	own.HandleFunc("GET /operator/usage", h.showUsage)
+	opts := o.handlerOptions()
+	if o.operatorKey != "" {
+		opts.Keys = append(opts.Keys, o.operatorKey)
+	}
+	guarded, err := server.Guard(own, opts, &server.GuardConfig{Logger: logger})
+	if err != nil {
+		return fmt.Errorf("--operator-key, --key, --hosts, --origins: %w", err)
+	}
+	mux.Handle("/metrics", guarded)
+	mux.Handle("/operator/", guarded)
+	return nil
+}
+
+// showHealth serves GET /operator/health.
+func (h *host) showHealth(w http.ResponseWriter, _ *http.Request) {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	sendJSON(w, map[string]any{
+		"requests": h.gate.Running(), "seconds": int64(time.Since(h.began).Seconds()), "memory_bytes": memory.Sys,
+		"goroutines": runtime.NumGoroutine(),
+	})
+}
+
+// showUsage serves GET /operator/usage: of each tenant, on the routes of Tinker and of W&B Training.
+func (h *host) showUsage(w http.ResponseWriter, _ *http.Request) {
+	all := map[string]any{}
+	if h.tinker != nil {
+		all["tinker"] = map[string]any{"usage": h.tinker.Usage(), "held": h.tinker.Held()}
+	}
+	if h.wandb != nil {
+		all["wandb"] = map[string]any{"usage": h.wandb.Usage(), "held": h.wandb.Held()}
+	}
+	sendJSON(w, all)
+}
+
+// sendJSON writes a JSON body.
+func sendJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // an error says that the client has gone
+}
+
+// limits are the flags that bound what clients send.
+type limits struct {
+	body, queue, results, metadata, storage size
+	requests                                int
+}
+
+// given names the flags of limits that only --train has, if one was given.
+func (l *limits) given() string {
+	switch {
+	case l.queue != 0:
+		return "--max-queue"
+	case l.results != 0:
+		return "--max-results"
+	case l.metadata != 0:
+		return "--max-metadata"
+	case l.storage != 0:
+		return "--max-storage"
+	}
+	return ""
+}
+
+// size is a flag of bytes: 64MiB, 20GiB, 1048576. 0 is a default.
+type size int64
+
+// units are those of a size, the larger ones first.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+
+// String implements [flag.Value].
+func (s *size) String() string {
+	for _, u := range units {
+		if n := int64(*s); n != 0 && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return ""
+}
+
+// Set implements [flag.Value].
+func (s *size) Set(text string) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n <= 0 || n > math.MaxInt64/u.bytes {
+			break
+		}
+		*s = size(n * u.bytes)
+		return nil
+	}
+	return fmt.Errorf("want bytes, such as 1048576, 64MiB or 20GiB")
 }

@@ -78,11 +78,9 @@ func (s *shower) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.group >= 0 {
-		if s.group >= len(groups) {
-			return fmt.Errorf("--group %d: split %s of step %d has %s, from 0", s.group, s.split, s.step,
-				quantity.Of(len(groups), "group"))
-		}
+	if s.group >= len(groups) {
+		return fmt.Errorf("--group %d: split %s of step %d has %s, from 0", s.group, s.split, s.step,
+			quantity.Of(len(groups), "group"))
 	}
 	if s.asJSON {
 		return writeJSON(stdout, groups)
@@ -102,11 +100,7 @@ func (s *shower) choose(r *rundir.Run, newest int) error {
 	if err != nil {
 		return err
 	}
-	var splits []string
-	for split := range stored {
-		splits = append(splits, split)
-	}
-	slices.Sort(splits)
+	splits := sortedKeys(stored)
 	if len(splits) == 0 {
 		return fmt.Errorf("%s has no trajectories yet", r.Dir())
 	}
@@ -206,13 +200,8 @@ func (s *shower) trajectory(b *strings.Builder, t shown) {
 
 // metricsText writes metrics behind the reward.
 func metricsText(metrics map[string]float64) string {
-	var names []string
-	for name := range metrics {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	text := ""
-	for _, name := range names {
+	for _, name := range sortedKeys(metrics) {
 		text += fmt.Sprintf(", %s %.4g", name, metrics[name])
 	}
 	return text

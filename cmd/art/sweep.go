@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -114,7 +113,23 @@ func (s *sweep) run(args []string, stdout, stderr io.Writer) error {
 	if err := s.check(args); err != nil {
 		return err
 	}
-	trials := s.trials(args)
+	// All combinations, the seeds of one after the other.
+	combinations := [][]string{nil}
+	for _, x := range s.settings {
+		var longer [][]string
+		for _, c := range combinations {
+			for _, value := range x.values {
+				longer = append(longer, append(slices.Clone(c), value))
+			}
+		}
+		combinations = longer
+	}
+	var trials []*trial
+	for _, values := range combinations {
+		for seed := 1; seed <= s.seeds; seed++ {
+			trials = append(trials, s.trial(args, values, seed))
+		}
+	}
 	if err := checkFolders(trials); err != nil {
 		return err
 	}
@@ -162,27 +177,6 @@ func (s *sweep) check(args []string) error {
 		}
 	}
 	return nil
-}
-
-// trials returns all combinations, the seeds of one after the other.
-func (s *sweep) trials(args []string) []*trial {
-	combinations := [][]string{nil}
-	for _, x := range s.settings {
-		var longer [][]string
-		for _, c := range combinations {
-			for _, value := range x.values {
-				longer = append(longer, append(slices.Clone(c), value))
-			}
-		}
-		combinations = longer
-	}
-	var trials []*trial
-	for _, values := range combinations {
-		for seed := 1; seed <= s.seeds; seed++ {
-			trials = append(trials, s.trial(args, values, seed))
-		}
-	}
-	return trials
 }
 
 // checkFolders returns a usage error when two trials have one folder: a value that is given twice would count twice.
@@ -278,7 +272,7 @@ func (s *sweep) runAll(ctx context.Context, trials []*trial, stderr io.Writer) e
 	close(next)
 	workers.Wait()
 	var all []error
-	for _, i := range slices.Sorted(maps.Keys(errs)) {
+	for _, i := range sortedKeys(errs) {
 		all = append(all, errs[i])
 	}
 	return errors.Join(append(all, ctx.Err())...)

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -33,30 +31,7 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 		return err
 	}
 	keys := splitList(s.metrics)
-	rows := tableOf(outcomes, keys)
-	if err := printTable(stdout, rows); err != nil {
-		return err
-	}
-	var histories [][]art.HistoryRow
-	for _, o := range outcomes {
-		histories = append(histories, o.histories...)
-	}
-	if err := checkMetrics("metric", keys, histories...); err != nil {
-		return err
-	}
-	chart := s.chart(outcomes, keys)
-	table, drawing := filepath.Join(s.out, "sweep.md"), filepath.Join(s.out, "sweep.svg")
-	if err := os.WriteFile(table, []byte(markdownTable(rows)), 0o644); err != nil {
-		return err
-	}
-	if err := plot.Save(drawing, chart); err != nil {
-		return err
-	}
-	return write(stdout, table+"\n"+drawing+"\n")
-}
-
-// tableOf returns the cells of the table, row by row from its head on.
-func tableOf(outcomes []*outcome, keys []string) [][]string {
+	// The cells of the table, row by row from its head on.
 	head := []string{"SETTINGS", "SEEDS", "STEP"}
 	for _, key := range keys {
 		head = append(head, strings.ToUpper(key), "HIGHEST")
@@ -70,7 +45,37 @@ func tableOf(outcomes []*outcome, keys []string) [][]string {
 		}
 		rows = append(rows, row)
 	}
-	return rows
+	if err := printTable(stdout, rows); err != nil {
+		return err
+	}
+	var histories [][]art.HistoryRow
+	for _, o := range outcomes {
+		histories = append(histories, o.histories...)
+	}
+	if err := checkMetrics("metric", keys, histories...); err != nil {
+		return err
+	}
+	// The mean over the seeds of each metric of each combination, with its confidence interval.
+	chart := &plot.Chart{Title: "Sweep, mean over seeds", Y: strings.Join(keys, ", "), Percent: s.percent}
+	for _, o := range outcomes {
+		for _, key := range keys {
+			series := plot.Series{Name: o.name, Points: o.mean(key)}
+			if len(keys) > 1 {
+				series.Name += " " + key
+			}
+			if len(series.Points) > 0 {
+				chart.Series = append(chart.Series, series)
+			}
+		}
+	}
+	table, drawing := filepath.Join(s.out, "sweep.md"), filepath.Join(s.out, "sweep.svg")
+	if err := os.WriteFile(table, []byte(markdownTable(rows)), 0o644); err != nil {
+		return err
+	}
+	if err := plot.Save(drawing, chart); err != nil {
+		return err
+	}
+	return write(stdout, table+"\n"+drawing+"\n")
 }
 
 // printTable prints rows in columns.
@@ -157,23 +162,6 @@ func intervalText(values []float64) string {
 	return fmt.Sprintf("%.4g (%.4g to %.4g)", mean, low, high)
 }
 
-// chart draws the mean over the seeds of each metric of each combination, with its confidence interval.
-func (s *sweep) chart(outcomes []*outcome, keys []string) *plot.Chart {
-	chart := &plot.Chart{Title: "Sweep, mean over seeds", Y: strings.Join(keys, ", "), Percent: s.percent}
-	for _, o := range outcomes {
-		for _, key := range keys {
-			series := plot.Series{Name: o.name, Points: o.mean(key)}
-			if len(keys) > 1 {
-				series.Name += " " + key
-			}
-			if len(series.Points) > 0 {
-				chart.Series = append(chart.Series, series)
-			}
-		}
-	}
-	return chart
-}
-
 // mean averages a metric over the seeds, at the steps that any of them has.
 func (o *outcome) mean(key string) []plot.Point {
 	byStep := map[int][]float64{}
@@ -183,7 +171,7 @@ func (o *outcome) mean(key string) []plot.Point {
 		}
 	}
 	var points []plot.Point
-	for _, step := range slices.Sorted(maps.Keys(byStep)) {
+	for _, step := range sortedKeys(byStep) {
 		p := plot.Point{Step: step, Value: byStep[step][0]}
 		if len(byStep[step]) > 1 {
 			p.Value, p.Low, p.High = plot.Interval(byStep[step])

@@ -1,16 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/quantity"
+	"github.com/goart-dev/art/model/hub"
+	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
+	"github.com/goart-dev/art/tokenizer/openai"
 )
 
 func init() {
@@ -61,9 +69,30 @@ func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) 
 	}
 	tokens := o.tokens(tok, text)
 	if o.json {
-		return writeTokensJSON(stdout, tokens)
+		ids := make([]int32, len(tokens))
+		for i, r := range tokens {
+			ids[i] = r.ID
+		}
+		e := json.NewEncoder(stdout)
+		e.SetEscapeHTML(false)
+		return e.Encode(struct {
+			IDs    []int32    `json:"ids"`
+			Tokens []tokenRow `json:"tokens"`
+		}{ids, tokens})
 	}
-	return writeTokens(stdout, tokens, text)
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, r := range tokens {
+		if r.Start == nil {
+			fmt.Fprintf(table, "%d\t  %q\n", r.ID, r.Token)
+			continue
+		}
+		fmt.Fprintf(table, "%d\t%d\t%d\t  %q\t\n", r.ID, *r.Start, *r.End, r.Token)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s, %s\n", quantity.Of(len(tokens), "token"), quantity.Of(len(text), "byte"))
+	return err
 }
 
 func (o *tokenizeOptions) text(args []string, stdin io.Reader) (string, error) {
@@ -103,33 +132,89 @@ func (o *tokenizeOptions) tokens(tok *tokenizer.Tokenizer, text string) []tokenR
 	return rows
 }
 
-// writeTokensJSON writes {"ids": [...], "tokens": [...]}.
-func writeTokensJSON(w io.Writer, rows []tokenRow) error {
-	ids := make([]int32, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
+// vocabularies explains MODEL in the help of verbs that need a tokenizer only.
+const vocabularies = `MODEL is a model's folder, a tokenizer.json, a GGUF file, a SentencePiece model (*.model), "tiny"
+for the built-in model, ORG/NAME[@revision] that art model pull fetched, the folder of a run, or the
+name of an encoding of OpenAI: cl100k_base, o200k_base or o200k_harmony.`
+
+// openTokenizer reads the tokenizer that a name refers to, with its chat templates.
+func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
+	if name == tiny.Name {
+		return basemodel.Tokenizer(name)
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(struct {
-		IDs    []int32    `json:"ids"`
-		Tokens []tokenRow `json:"tokens"`
-	}{ids, rows})
+	if isRun(name) || exists(filepath.Join(name, adapterConfig)) {
+		s, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		return basemodel.Tokenizer(s.path)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return namedTokenizer(name, err)
+	case info.IsDir():
+		return folderTokenizer(name)
+	case filepath.Base(name) == "tokenizer.json":
+		return folderTokenizer(filepath.Dir(name))
+	}
+	return fileTokenizer(name)
 }
 
-// writeTokens writes a table.
-func writeTokens(w io.Writer, rows []tokenRow, text string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, r := range rows {
-		if r.Start == nil {
-			fmt.Fprintf(table, "%d\t  %q\n", r.ID, r.Token)
-			continue
-		}
-		fmt.Fprintf(table, "%d\t%d\t%d\t  %q\t\n", r.ID, *r.Start, *r.End, r.Token)
+// namedTokenizer reads an encoding of OpenAI, or a model in the cache of the hub. missing says that there is no file.
+func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
+	if tok, err := openai.Encoding(name); err == nil {
+		return tok, nil
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	if _, err := hub.ParseName(name); err != nil {
+		return nil,
+			fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, "+
+				"or an encoding", missing)
 	}
-	_, err := fmt.Fprintf(w, "%s, %s\n", quantity.Of(len(rows), "token"), quantity.Of(len(text), "byte"))
-	return err
+	s, err := hub.Cached(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return folderTokenizer(s.Dir)
+}
+
+// folderTokenizer reads tokenizer.json, and the chat template if the folder has one.
+func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer_config.json")); !errors.Is(err, fs.ErrNotExist) {
+		return tokenizer.Load(dir)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not the folder of a model: it has neither tokenizer.json nor tokenizer_config.json",
+			dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tok, err := tokenizer.New(data, nil)
+	return tok, in(dir, err)
+}
+
+// fileTokenizer reads a file, whose format its first bytes or its name determine.
+func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if n, err := f.Read(magic); err == nil && bytes.Equal(magic[:n], []byte("GGUF")) {
+		return basemodel.Tokenizer(path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var tok *tokenizer.Tokenizer
+	if strings.HasSuffix(path, ".model") {
+		tok, err = tokenizer.FromSentencePiece(data)
+	} else {
+		tok, err = tokenizer.New(data, nil)
+	}
+	return tok, in(path, err)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ func (n layerNumbers[T]) String() string {
 		return ""
 	}
 	var parts []string
-	for _, pattern := range slices.Sorted(maps.Keys(*n.list)) {
+	for _, pattern := range sortedKeys(*n.list) {
 		parts = append(parts, fmt.Sprintf("%s=%v", pattern, (*n.list)[pattern]))
 	}
 	return strings.Join(parts, " ")
@@ -117,12 +116,7 @@ func (t *trainedFlags) define(flags *flag.FlagSet) {
 // set writes the flags into the options of a model.
 func (t *trainedFlags) set(o *art.ModelOptions) error {
 	starts := map[string]bool{"--full": t.full, "--adapter": t.adapter != "", "--fork": t.fork != ""}
-	var given []string
-	for _, name := range slices.Sorted(maps.Keys(starts)) {
-		if starts[name] {
-			given = append(given, name)
-		}
-	}
+	given := slices.DeleteFunc(sortedKeys(starts), func(name string) bool { return !starts[name] })
 	switch {
 	case len(given) > 1:
 		return badUsage("%s: each says what is trained; give one", strings.Join(given, " and "))

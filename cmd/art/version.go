@@ -23,10 +23,7 @@ build or go install in a checkout, not by go run.`,
 			return func(_ []string, stdout, _ io.Writer) error {
 				info, _ := debug.ReadBuildInfo()
 				v := versionOf(info)
-				if *asJSON {
-					return writeJSON(stdout, v)
-				}
-				return write(stdout, v.text())
+				return writeResult(stdout, *asJSON, v, v.text())
 			}
 		},
 	}
