@@ -108,13 +108,6 @@ func (s *session) isToken(token string) bool {
 	return token != "" && s.tokens[sha256.Sum256([]byte(token))]
 }
 
-// use takes a token out.
-func (s *session) use(token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tokens, sha256.Sum256([]byte(token)))
-}
-
 // signIn gives those that came with a token or with the key in a form a cookie, and sends them to the address without
 // it. The guard has admitted them.
 func (s *session) signIn(next http.Handler) http.Handler {
@@ -126,7 +119,9 @@ func (s *session) signIn(next http.Handler) http.Handler {
 			return
 		}
 		if cookie, err := r.Cookie(cookieName(r)); err != nil || cookie.Value != s.secret {
-			s.use(query.Get("token"))
+			s.mu.Lock()
+			delete(s.tokens, sha256.Sum256([]byte(query.Get("token"))))
+			s.mu.Unlock()
 			http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.secret, HttpOnly: true,
 				Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 		}

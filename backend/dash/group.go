@@ -70,20 +70,18 @@ type conversation struct {
 
 // turn is a message.
 type turn struct {
-	Role      string
-	Class     string // the role, if it is a known one
-	Name      string
-	Text      string
-	More      string // address of the whole text, if it is longer
-	Size      string // of the whole text
-	Reasoning string
-	Calls     []art.ToolCall
-	Tool      string // whose result it is
-	Sampled   bool
-	Step      int
-	Finish    string
-	Tokens    []token // in place of the text
-	MoreTok   int     // tokens that are left out
+	Role, Name string
+	Class      string // the role, if it is a known one
+	Text       string
+	More, Size string // address and size of the whole text, if it is longer
+	Reasoning  string
+	Calls      []art.ToolCall
+	Tool       string // whose result it is
+	Sampled    bool
+	Step       int
+	Finish     string
+	Tokens     []token // in place of the text
+	MoreTok    int     // tokens that are left out
 }
 
 // groupPage is the page of a group.
@@ -171,7 +169,13 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	}
 	d.Columns = all[first:last]
 	shared := sharedMessages(g.Trajectories)
-	limit := max(500, min(maxShown, maxGroup/max(1, messagesOf(d.Columns))))
+	messages := 0
+	for _, c := range d.Columns {
+		for _, h := range c.trajectory.Histories() {
+			messages += len(h.Messages)
+		}
+	}
+	limit := max(500, min(maxShown, maxGroup/max(1, messages)))
 	if shared > 0 {
 		d.Shared = d.conversation(&art.History{Messages: g.Trajectories[0].Messages[:shared]}, 0, 0, 0, limit).Turns
 	}
@@ -180,20 +184,11 @@ func (d *groupData) fill(g *art.TrajectoryGroup) {
 	}
 }
 
-// messagesOf counts.
-func messagesOf(columns []column) (n int) {
-	for _, c := range columns {
-		for _, h := range c.trajectory.Histories() {
-			n += len(h.Messages)
-		}
-	}
-	return n
-}
-
 // newColumn has what columns are sorted by.
 func newColumn(t *art.Trajectory, index int, advantage float64, rewards []float64) column {
 	c := column{Index: index, Reward: number(t.Reward), Advantage: signed(advantage), Sign: signOf(advantage),
-		Logs: t.Logs, Metrics: pairs(t.Metrics), Duration: duration(t.Duration.Round(time.Millisecond)), trajectory: t, advantage: advantage, Rank: 1}
+		Logs: t.Logs, Metrics: pairs(t.Metrics), Duration: duration(t.Duration.Round(time.Millisecond)),
+		trajectory: t, advantage: advantage, Rank: 1}
 	for _, r := range rewards {
 		if r > t.Reward {
 			c.Rank++

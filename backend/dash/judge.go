@@ -114,18 +114,11 @@ func (j *Judge) onChange(f func()) {
 	j.changed = append(j.changed, f)
 }
 
-// waiting returns how many groups wait.
-func (j *Judge) waiting() int {
-	if j == nil {
-		return 0
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return len(j.queue)
-}
-
-// first returns the group that has waited longest, and how many wait; nil for none.
+// first returns the group that has waited longest, and how many wait; nil for none. A nil judge has none.
 func (j *Judge) first() (w *waitingGroup, waiting int) {
+	if j == nil {
+		return nil, 0
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {

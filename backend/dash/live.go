@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,14 +161,15 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 
 // message returns the state as an event, and notes which versions it has.
 func (l *live) message(sent map[string]string) string {
-	m := message{Runs: map[string]string{}, Tasks: []task{}, Waiting: l.judge.waiting()}
+	m := message{Runs: map[string]string{}, Tasks: []task{}}
+	_, m.Waiting = l.judge.first()
 	l.mu.Lock()
 	for name, version := range l.versions {
 		if sent[name] != version {
 			m.Runs[name], sent[name] = version, version
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(l.tasks)) {
+	for _, key := range sortedKeys(l.tasks) {
 		m.Tasks = append(m.Tasks, l.tasks[key])
 	}
 	l.mu.Unlock()

@@ -101,7 +101,8 @@ func (d *overviewData) compare(runs []*run) {
 	c.Named = true
 	if d.Bands {
 		c.Series = d.bands(runs)
-		c.Note = "A line is the mean of its runs, the band goes from the lowest to the highest, as far as all of them have come."
+		c.Note = "A line is the mean of its runs, the band goes from the lowest to the highest, " +
+			"as far as all of them have come."
 	} else {
 		for _, r := range runs {
 			points := curve(r.rows, d.Metric, c.X)

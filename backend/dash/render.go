@@ -89,7 +89,8 @@ func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, status int, e
 
 // send writes a page.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, p *page) {
-	p.Judging, p.Waiting = h.opts.Judge != nil, h.opts.Judge.waiting()
+	p.Judging = h.opts.Judge != nil
+	_, p.Waiting = h.opts.Judge.first()
 	names := assetNames()
 	p.Script, p.Style, p.Icon = names["app.js"], names["app.css"], names["icon.svg"]
 	if c, err := r.Cookie("art_dash_theme"); err == nil && (c.Value == "dark" || c.Value == "light") {

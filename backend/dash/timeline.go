@@ -95,19 +95,13 @@ func (t *timeline) draw(list []rundir.Entry) {
 	}
 	x := axis{low: 0, high: total, kind: xTime}
 	t.Ticks = x.ticks(6)
-	t.Table = rolloutTable(list, begin)
-}
-
-// rolloutTable has a row for each rollout, in the order of their starts.
-func rolloutTable(list []rundir.Entry, begin time.Time) table {
-	t := table{Head: []string{"rollout", "start", "duration", "reward"}, More: max(0, len(list)-maxRows)}
+	t.Table = table{Head: []string{"rollout", "start", "duration", "reward"}, More: max(0, len(list)-maxRows)}
 	for _, e := range list[:min(len(list), maxRows)] {
-		t.Rows = append(t.Rows, []string{
+		t.Table.Rows = append(t.Table.Rows, []string{
 			fmt.Sprintf("group %d, trajectory %d", e.Group, e.Trajectory), duration(e.Start.Sub(begin)), duration(e.Duration),
 			number(e.Reward),
 		})
 	}
-	return t
 }
 
 // level puts a reward into one of five classes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,27 +66,27 @@ type modelResult struct {
 	Cached  int     `json:"cached_tokens"` // tokens of prompts that were not computed
 }
 
-// open opens a model with a KV cache for so many tokens a request.
+// open opens a model with a KV cache for so many tokens a request, until done. Prompts may have the first ids.
 func (o *modelBench) open(
 	name string, slots, tokens int, stderr io.Writer,
-) (*local.Backend, *art.Model, func(), error) {
+) (b *local.Backend, m *art.Model, ids int, done func() error, err error) {
 	s, err := find(name)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, 0, nil, err
 	}
-	b, done, err := openScratch(context.Background(), local.Options{
-		Slots: slots, Context: tokens, Weights: o.weights, Progress: stderr,
-	})
+	ctx := context.Background()
+	b, done, err = openScratch(ctx, local.Options{Slots: slots, Context: tokens, Weights: o.weights, Progress: stderr})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, 0, nil, err
 	}
-	end := func() { _ = done() } // nothing is kept
-	m := art.NewModel("bench", &art.ModelOptions{Base: s.path, Adapter: s.adapter, Frozen: s.adapter == ""})
-	if err := m.Register(context.Background(), b); err != nil {
-		end()
-		return nil, nil, nil, err
+	m = art.NewModel("bench", &art.ModelOptions{Base: s.path, Adapter: s.adapter, Frozen: s.adapter == ""})
+	if err = m.Register(ctx, b); err == nil {
+		ids, err = vocabulary(m)
 	}
-	return b, m, end, nil
+	if err != nil {
+		return nil, nil, 0, nil, errors.Join(err, done())
+	}
+	return b, m, ids, done, nil
 }
 
 // countList reads the value of a flag such as 1,16, whose numbers are not below least.
@@ -115,22 +116,26 @@ func (o *modelBench) measure(name, kind string, stderr io.Writer, tell func(mode
 		return badUsage("--tokens %d, --repeat %d: want at least 1, and 2 tokens for decode", o.tokens, o.repeat)
 	}
 	slots := max(o.slots, slices.Max(requests))
-	_, m, end, err := o.open(name, slots, slices.Max(prompts)+o.tokens, stderr)
+	_, m, ids, done, err := o.open(name, slots, slices.Max(prompts)+o.tokens, stderr)
 	if err != nil {
 		return err
 	}
-	defer end()
-	ids, err := vocabulary(m)
-	if err != nil {
-		return err
-	}
+	defer done()
 	for _, n := range requests {
 		for _, length := range prompts {
-			best, err := o.best(m, ids, n, length)
-			if err != nil {
-				return err
+			rng := rand.New(rand.NewPCG(1, uint64(length)))
+			var best modelResult
+			for i := range o.repeat + 1 { // the first one warms up
+				r, err := o.requestsAtOnce(m, randomPrompts(rng, n, length, ids, o.shared))
+				if err != nil {
+					return err
+				}
+				if i == 1 || i > 1 && r.Seconds < best.Seconds {
+					best = r
+				}
 			}
 			best.Name = fmt.Sprintf("%s/requests=%d/prompt=%d", kind, n, length)
+			best.Requests, best.Prompt, best.Tokens, best.Runs = n, length, o.tokens, o.repeat
 			if best.Rate = float64(n*length-best.Cached) / best.First; kind == "decode" {
 				best.Rate = float64(n*(o.tokens-1)) / (best.Seconds - best.First)
 			}
@@ -155,22 +160,6 @@ func vocabulary(m *art.Model) (int, error) {
 		}
 	}
 	return max(n*9/10, 1), nil
-}
-
-// best measures n requests some times, after one that warms up, and returns the fastest.
-func (o *modelBench) best(m *art.Model, ids, n, length int) (best modelResult, err error) {
-	rng := rand.New(rand.NewPCG(1, uint64(length)))
-	for i := range o.repeat + 1 {
-		r, err := o.requestsAtOnce(m, randomPrompts(rng, n, length, ids, o.shared))
-		if err != nil {
-			return best, err
-		}
-		if i == 1 || i > 1 && r.Seconds < best.Seconds {
-			best = r
-		}
-	}
-	best.Requests, best.Prompt, best.Tokens, best.Runs = n, length, o.tokens, o.repeat
-	return best, nil
 }
 
 // requestsAtOnce measures the first token of all prompts, and then, with these in the cache, the tokens that follow: in
@@ -249,19 +238,11 @@ func (o *modelBench) serve(name string, stderr io.Writer, tell func(modelResult)
 	if o.agents < 1 || o.turns < 1 || o.new < 1 || o.tokens < 1 || o.system < 1 {
 		return badUsage("--agents, --turns, --new, --tokens, --system: want at least 1")
 	}
-	slots := o.slots
-	if slots == 0 {
-		slots = o.agents
-	}
-	b, m, end, err := o.open(name, slots, o.system+o.turns*(o.new+o.tokens), stderr)
+	b, _, ids, done, err := o.open(name, cmp.Or(o.slots, o.agents), o.system+o.turns*(o.new+o.tokens), stderr)
 	if err != nil {
 		return err
 	}
-	defer end()
-	ids, err := vocabulary(m)
-	if err != nil {
-		return err
-	}
+	defer done()
 	handler, err := b.Handler(nil)
 	if err != nil {
 		return err

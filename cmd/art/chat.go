@@ -18,11 +18,8 @@ import (
 	"github.com/goart-dev/art/internal/quantity"
 )
 
-func init() { verbs["chat"] = chatVerb(os.Stdin) }
-
-// chatVerb returns the verb that talks with a model.
-func chatVerb(stdin io.Reader) verb {
-	return verb{
+func init() {
+	verbs["chat"] = verb{
 		summary: "talk with a model in the terminal",
 		args:    "MODEL",
 		runs:    true,
@@ -38,7 +35,7 @@ Ctrl-C ends a reply; where nothing is being said it ends the program, as the end
 
 ` + models,
 		define: func(flags *flag.FlagSet) action {
-			c := &chatter{stdin: stdin}
+			c := &chatter{}
 			c.play.flags(flags)
 			flags.StringVar(&c.system, "system", "", "`text` of a system message")
 			flags.StringVar(&c.toolFile, "tools", "", "`file` of tools that the model may call, a JSON list as OpenAI has it")
@@ -50,7 +47,6 @@ Ctrl-C ends a reply; where nothing is being said it ends the program, as the end
 
 // chatter is the verb chat with its flags, and a chat.
 type chatter struct {
-	stdin            io.Reader
 	play             playerOptions
 	system, toolFile string
 	tokens           bool
@@ -84,7 +80,7 @@ func (c *chatter) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	c.out = stdout
 	c.reset()
-	lines := bufio.NewScanner(c.stdin)
+	lines := bufio.NewScanner(stdin)
 	lines.Buffer(nil, 16<<20)
 	for {
 		if err := write(c.out, c.prompt()); err != nil {

@@ -16,9 +16,9 @@ import (
 func chatWith(t *testing.T, args []string, lines ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	in := strings.NewReader(strings.Join(lines, "\n") + "\n")
+	setInput(t, strings.Join(lines, "\n")+"\n")
 	args = append([]string{"--max-tokens", "8", "--context", "256"}, args...)
-	if err := chatVerb(in).execute("chat", append(args, "tiny"), &stdout, &stderr); err != nil {
+	if err := verbs["chat"].execute("chat", append(args, "tiny"), &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 	}
 	return stdout.String()

@@ -135,15 +135,20 @@ answer may be absent. A last message of the assistant is the answer if there is 
 
 // readScenarios reads a file of scenarios.
 func readScenarios(path string) ([]scenario, error) {
-	var list []scenario
-	for record, err := range dataset.Stream[scenario]([]string{path}, nil) {
+	list, err := readRecords[scenario](path)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s has no scenarios", path)
+	}
+	return list, err
+}
+
+// readRecords reads all lines of a file of JSONL.
+func readRecords[T any](path string) (list []T, err error) {
+	for record, err := range dataset.Stream[T]([]string{path}, nil) {
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, record.Value)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s has no scenarios", path)
 	}
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 	"github.com/goart-dev/art/internal/quantity"
 )
 
-func init() { verbs["doctor"] = doctor(devicebench.Usual) }
+// doctorEffort is how long doctor measures. Tests replace it.
+var doctorEffort = devicebench.Usual
 
-// doctor returns the verb that reports what this machine can do.
-func doctor(e devicebench.Effort) verb {
-	return verb{
+func init() {
+	verbs["doctor"] = verb{
 		summary: "what this machine can do",
 		text: `
 Prints what this machine can do, and what is wrong with it or makes it slow. It measures, in 2 to 3
@@ -47,7 +48,7 @@ environment:
 				r.XLA.addMemory(m, r.GPUs.List)
 				problem := m.problem
 				if problem == nil {
-					r.Speeds, problem = e.Measure(m.facts, func(what string) { p.say("%s", what) })
+					r.Speeds, problem = doctorEffort.Measure(m.facts, func(what string) { p.say("%s", what) })
 					p.say("")
 				}
 				// What is known is printed even where no device can be opened.
@@ -83,13 +84,13 @@ func (m platform) notes() []string {
 	case best == cpu.Plain:
 		add("There is no AVX2, AVX-512 or NEON: the device runs plain Go, many times slower.")
 	}
-	allowed := m.Cores
+	allowed, usable := m.Cores, fmt.Sprint(m.Cores)
 	if m.CgroupCores > 0 {
-		allowed = min(allowed, int(math.Ceil(m.CgroupCores)))
+		allowed, usable = min(allowed, int(math.Ceil(m.CgroupCores))), fmt.Sprintf("%.4g", m.CgroupCores)
 	}
 	switch {
 	case m.Workers > allowed:
-		add("%d workers share %s cores, and wait for one another: set GOMAXPROCS=%d.", m.Workers, coresText(m), allowed)
+		add("%d workers share %s cores, and wait for one another: set GOMAXPROCS=%d.", m.Workers, usable, allowed)
 	case m.Workers < allowed:
 		add("%d of %s are used: GOMAXPROCS is lower.", m.Workers, quantity.Of(allowed, "core"))
 	}
@@ -102,14 +103,6 @@ func (m platform) notes() []string {
 			bytesText(m.CgroupMemory))
 	}
 	return notes
-}
-
-// coresText is the number of usable cores, a fraction when a cgroup limits them.
-func coresText(m platform) string {
-	if m.CgroupCores > 0 {
-		return fmt.Sprintf("%.4g", m.CgroupCores)
-	}
-	return fmt.Sprint(m.Cores)
 }
 
 // table is the report in text.
@@ -199,11 +192,7 @@ func inspectPlatform(fsys fs.FS) platform {
 }
 
 func (m platform) instructionsText() string {
-	text := m.Instructions
-	if text == "" {
-		text = "none"
-	}
-	text += " of " + strings.Join(m.Available, ", ")
+	text := cmp.Or(m.Instructions, "none") + " of " + strings.Join(m.Available, ", ")
 	if m.Chosen != "" {
 		text += "; ART_CPU=" + m.Chosen
 	}

@@ -234,8 +234,16 @@ func meanReward(g *art.TrajectoryGroup) float64 {
 
 // scorer returns what sets the rewards of replies, by the check or by the judge, and what ends it.
 func (e *evaluator) scorer() (score func([]scenario, []*art.TrajectoryGroup) error, end func() error, err error) {
-	if e.check != "judge" {
-		return e.byCheck, func() error { return nil }, nil
+	if check := checks[e.check]; check != nil {
+		score = func(list []scenario, groups []*art.TrajectoryGroup) error {
+			for i, g := range groups {
+				for _, t := range g.Trajectories {
+					t.Reward = check(lastReply(t), *list[i].Answer)
+				}
+			}
+			return nil
+		}
+		return score, func() error { return nil }, nil
 	}
 	name, url, ok := strings.Cut(e.judge, "@")
 	if !ok {
@@ -252,17 +260,6 @@ func (e *evaluator) scorer() (score func([]scenario, []*art.TrajectoryGroup) err
 	}
 	score = func(list []scenario, groups []*art.TrajectoryGroup) error { return judge(m, list, groups, e.rubric) }
 	return score, backend.Close, nil
-}
-
-// byCheck sets the rewards of replies to the scores of the check.
-func (e *evaluator) byCheck(list []scenario, groups []*art.TrajectoryGroup) error {
-	check := checks[e.check]
-	for i, g := range groups {
-		for _, t := range g.Trajectories {
-			t.Reward = check(lastReply(t), *list[i].Answer)
-		}
-	}
-	return nil
 }
 
 // judgeCalls is how many replies are judged at once.

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -17,11 +16,8 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-func init() { verbs["debug generate"] = generate(os.Stdin) }
-
-// generate returns the verb that samples from a model.
-func generate(stdin io.Reader) verb {
-	return verb{
+func init() {
+	verbs["debug generate"] = verb{
 		summary: "sample text from a model",
 		args:    "MODEL [TEXT...]",
 		runs:    true,
@@ -39,12 +35,12 @@ The prompt is one of
   --ids        token ids
 A reply to a chat ends with the end-of-turn token, a text with the end-of-sequence token.`,
 		define: func(flags *flag.FlagSet) action {
-			g := generator{prompt: prompt{renderer: renderer{stdin: stdin}}}
+			var g generator
 			flags.BoolVar(&g.asJSON, "json", false,
 				"print one JSON object: prompt_ids, ids, texts, logprobs, text, finish, sampling")
 			flags.BoolVar(&g.prompt.chat, "chat", false, "TEXT is a user message")
 			flags.StringVar(&g.prompt.messages, "messages", "", "`file` of messages; - is standard input")
-			flags.StringVar(&g.prompt.renderer.toolFormat, "tool-format", "", toolFormatUsage)
+			flags.StringVar(&g.prompt.toolFormat, "tool-format", "", toolFormatUsage)
 			flags.StringVar(&g.prompt.ids, "ids", "", "`ids` of the prompt, separated by commas")
 			flags.StringVar(&g.adapter, "adapter", "", "`folder` of a LoRA adapter, this library's or PEFT's, or of a run")
 			flags.IntVar(&g.sampling.MaxTokens, "max-tokens", 128, "write at most `n` tokens; 0 is the rest of the context")
@@ -83,8 +79,15 @@ type generated struct {
 }
 
 func (g *generator) run(args []string, stdout, _ io.Writer) error {
-	if err := g.prompt.check(args); err != nil {
-		return err
+	p := &g.prompt
+	forms := 0
+	for _, given := range []bool{len(args) > 1, p.messages != "", p.ids != ""} {
+		if given {
+			forms++
+		}
+	}
+	if forms != 1 || p.chat && len(args) < 2 {
+		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids; art help debug generate says more")
 	}
 	if err := g.sampling.Validate(); err != nil {
 		return badUsage("%v", errors.Unwrap(err)) // without the hint, which is for programs
@@ -94,10 +97,15 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	defer m.device.Finalize()
-	if err := checkStops(m.tokenizer, g.sampling.Stop); err != nil {
-		return err
+	for _, stop := range g.sampling.Stop {
+		for _, id := range m.tokenizer.Encode(stop, false) {
+			if m.tokenizer.IsSpecial(id) {
+				return badUsage("--stop %q: %s is a special token, which the text of a reply does not have: give ordinary "+
+					"text; a reply ends at the end token by itself", stop, m.tokenizer.Decode([]int32{id}, false))
+			}
+		}
 	}
-	ids, end, err := g.prompt.read(m.tokenizer, args[1:])
+	ids, end, err := p.read(m.tokenizer, args[1:])
 	if err != nil {
 		return err
 	}
@@ -110,33 +118,16 @@ func (g *generator) run(args []string, stdout, _ io.Writer) error {
 		Logprobs: result.Logprobs, Text: m.tokenizer.Decode(result.IDs, true),
 		Finish: finishes[result.Reason], Sampling: g.sampling,
 	}
-	return writeResult(stdout, g.asJSON, out, fmt.Sprintf("%s\n\n%s after %d of the prompt, finish: %s, %s\n",
-		out.Text, quantity.Of(len(result.IDs), "token"), len(ids), out.Finish, settingsText(g.sampling)))
-}
-
-// checkStops refuses stop texts that cannot match: special tokens are not part of a reply's text.
-func checkStops(tok *tokenizer.Tokenizer, stops []string) error {
-	for _, stop := range stops {
-		for _, id := range tok.Encode(stop, false) {
-			if tok.IsSpecial(id) {
-				return badUsage("--stop %q: %s is a special token, which the text of a reply does not have: give ordinary "+
-					"text; a reply ends at the end token by itself", stop, tok.Decode([]int32{id}, false))
-			}
-		}
+	settings := "greedy (--temperature 0)"
+	if s := g.sampling; s.Temperature != 0 {
+		settings = fmt.Sprintf("temperature %v, top-p %v, top-k %d, seed %d", s.Temperature, s.TopP, s.TopK, s.Seed)
 	}
-	return nil
+	return writeResult(stdout, g.asJSON, out, fmt.Sprintf("%s\n\n%s after %d of the prompt, finish: %s, %s\n",
+		out.Text, quantity.Of(len(result.IDs), "token"), len(ids), out.Finish, settings))
 }
 
 // finishes say why a reply ended.
 var finishes = map[engine.Reason]string{engine.End: "end", engine.Stopped: "stop", engine.Length: "length"}
-
-// settingsText describes how tokens were chosen.
-func settingsText(s art.Sampling) string {
-	if s.Temperature == 0 {
-		return "greedy (--temperature 0)"
-	}
-	return fmt.Sprintf("temperature %v, top-p %v, top-k %d, seed %d", s.Temperature, s.TopP, s.TopK, s.Seed)
-}
 
 // complete continues a prompt. The KV cache is as long as that prompt and reply need.
 func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, error) {
@@ -163,21 +154,7 @@ func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, 
 type prompt struct {
 	chat          bool
 	messages, ids string
-	renderer      renderer // reads messages
-}
-
-// check reports arguments without a prompt, or with several.
-func (p *prompt) check(args []string) error {
-	forms := 0
-	for _, given := range []bool{len(args) > 1, p.messages != "", p.ids != ""} {
-		if given {
-			forms++
-		}
-	}
-	if forms != 1 || p.chat && len(args) < 2 {
-		return badUsage("want MODEL and one of TEXT, --chat TEXT, --messages and --ids; art help debug generate says more")
-	}
-	return nil
+	toolFormat    string
 }
 
 // read returns the ids of the prompt, and the ids that end a reply.
@@ -190,11 +167,7 @@ func (p *prompt) read(tok *tokenizer.Tokenizer, args []string) (ids, end []int32
 	case p.chat:
 		return p.render(tok, conversation{Messages: []art.Message{art.User(text)}})
 	case p.messages != "":
-		var files []string
-		if p.messages != "-" {
-			files = []string{p.messages}
-		}
-		c, err := p.renderer.read(files)
+		c, err := readChat(p.messages)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -209,7 +182,7 @@ func (p *prompt) render(tok *tokenizer.Tokenizer, c conversation) (ids, end []in
 	if err != nil {
 		return nil, nil, err
 	}
-	if t, err = t.With(chat.Options{Args: c.Args, ToolFormat: p.renderer.toolFormat}); err != nil {
+	if t, err = t.With(chat.Options{Args: c.Args, ToolFormat: p.toolFormat}); err != nil {
 		return nil, nil, err
 	}
 	ids, err = t.Prompt(c.Messages, c.Tools)

@@ -151,9 +151,7 @@ func TestGenerate_Text(t *testing.T) {
 
 // TestScore_Text: a text from any source is scored token by token.
 func TestScore_Text(t *testing.T) {
-	usually := verbs["debug score"]
-	t.Cleanup(func() { verbs["debug score"] = usually })
-	verbs["debug score"] = score(strings.NewReader("The board"))
+	setInput(t, "The board")
 	text := file(t, t.TempDir(), "text", "The board")
 	var outs []string
 	for _, args := range [][]string{{"tiny", "The", "board"}, {"--file", text, "tiny"}, {"tiny"}} {

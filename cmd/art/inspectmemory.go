@@ -289,8 +289,8 @@ func (r deviceReport) lines() []string {
 		}
 	}
 	if len(rows) > 0 {
-		lines = append(lines, fmt.Sprintf("decode of shared prompts: %s rows, in %s groups, prompts of %s tokens and windows "+
-			"of %s", choices(rows), choices(groups), choices(prefixes), choices(windows)))
+		lines = append(lines, fmt.Sprintf("decode of shared prompts: %s rows, in %s groups, prompts of %s tokens and "+
+			"windows of %s", choices(rows), choices(groups), choices(prefixes), choices(windows)))
 	}
 	return append(lines, r.Training.lines()...)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -22,12 +23,17 @@ func command(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
+// setInput sets standard input for a test.
+func setInput(t *testing.T, text string) {
+	t.Cleanup(func() { stdin = os.Stdin })
+	stdin = strings.NewReader(text)
+}
+
 // tinyDoctor makes doctor fast for a test.
 func tinyDoctor(t *testing.T) {
-	usually := verbs["doctor"]
-	t.Cleanup(func() { verbs["doctor"] = usually })
+	t.Cleanup(func() { doctorEffort = devicebench.Usual })
 	t.Setenv("PJRT_PLUGIN_LIBRARY_PATH", "") // hides the plug-ins of this machine
-	verbs["doctor"] = doctor(devicebench.Effort{ReadBytes: 1 << 20, Size: 64, Budget: time.Millisecond})
+	doctorEffort = devicebench.Effort{ReadBytes: 1 << 20, Size: 64, Budget: time.Millisecond}
 }
 
 // TestRun_Help: requested help goes to standard output.

@@ -134,8 +134,14 @@ func liveLine(w io.Writer) *art.Events {
 	return &art.Events{}
 }
 
-// readInput reads a file that the user named. Its errors say what to do.
+// stdin is standard input. Tests replace it.
+var stdin io.Reader = os.Stdin
+
+// readInput reads a file that the user named, "-" for standard input. Its errors say what to do.
 func readInput(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(stdin)
+	}
 	if basemodel.IsFolder(path) {
 		return nil, fmt.Errorf("%s is a folder: name a file in it", path)
 	}

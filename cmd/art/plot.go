@@ -96,9 +96,17 @@ func (p *plotter) drawing(names []string, stderr io.Writer) (plot.Drawing, error
 	if p.drawBatch {
 		return p.batch(names, stderr)
 	}
-	list, err := openPlotted(names)
-	if err != nil {
-		return nil, err
+	list := make([]plotted, len(names))
+	for i, short := range shortNames(names) {
+		r, step, err := findRun(names[i])
+		if err != nil {
+			return nil, err
+		}
+		rows, err := r.History()
+		if err != nil {
+			return nil, err
+		}
+		list[i] = plotted{r, short, step, rows}
 	}
 	keys, err := p.keys(list)
 	if err != nil {
@@ -136,22 +144,6 @@ type plotted struct {
 	short string // name in the legend
 	step  int
 	rows  []art.HistoryRow
-}
-
-func openPlotted(names []string) ([]plotted, error) {
-	list := make([]plotted, len(names))
-	for i, short := range shortNames(names) {
-		r, step, err := findRun(names[i])
-		if err != nil {
-			return nil, err
-		}
-		rows, err := r.History()
-		if err != nil {
-			return nil, err
-		}
-		list[i] = plotted{r, short, step, rows}
-	}
-	return list, nil
 }
 
 // keys are the metrics to draw: those of the flag, or those of [curveMetrics] that were logged.

@@ -93,25 +93,16 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 	if !asJSON {
 		return write(stdout, s.Dir+"\n")
 	}
-	out, err := describe(s)
-	if err != nil {
-		return err
-	}
-	return writeJSON(stdout, out)
-}
-
-// describe lists the files of a snapshot with their sizes.
-func describe(s *hub.Snapshot) (pulled, error) {
 	out := pulled{Name: s.Name.Repo, Revision: s.Name.Revision, Commit: s.Commit, Folder: s.Dir}
 	for _, name := range s.Files {
 		info, err := os.Stat(filepath.Join(s.Dir, name))
 		if err != nil {
-			return out, fmt.Errorf("the file has just been fetched: %w", err)
+			return fmt.Errorf("the file has just been fetched: %w", err)
 		}
 		out.Files = append(out.Files, pulledFile{name, info.Size()})
 		out.Bytes += info.Size()
 	}
-	return out, nil
+	return writeJSON(stdout, out)
 }
 
 func init() {
@@ -180,9 +171,19 @@ func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
 	if err := base.Export(dir, adapter, &model.SaveOptions{DType: e.dtype, ShardBytes: e.shard}); err != nil {
 		return err
 	}
-	out, err := listFolder(dir)
+	out := exported{Folder: dir}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			out.Files = append(out.Files, pulledFile{entry.Name(), info.Size()})
+		}
 	}
 	if e.asJSON {
 		return writeJSON(stdout, out)
@@ -193,20 +194,4 @@ func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
 		}
 	}
 	return nil
-}
-
-// listFolder lists the files of a folder.
-func listFolder(dir string) (exported, error) {
-	out := exported{Folder: dir}
-	entries, err := os.ReadDir(dir)
-	for _, entry := range entries {
-		info, statErr := entry.Info()
-		if statErr != nil {
-			return out, statErr
-		}
-		if !entry.IsDir() {
-			out.Files = append(out.Files, pulledFile{entry.Name(), info.Size()})
-		}
-	}
-	return out, err
 }

@@ -6,18 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-func init() { verbs["debug render"] = render(os.Stdin) }
-
-// render returns the verb that shows the prompt of a conversation.
-func render(stdin io.Reader) verb {
-	return verb{
+func init() {
+	verbs["debug render"] = verb{
 		summary: "render messages as a model's prompt",
 		args:    "MODEL [FILE]",
 		runs:    true,
@@ -30,7 +26,7 @@ FILE has a JSON list of messages as in OpenAI's chat completions, or an object w
 messages, tools and, for the template, chat_template_kwargs. Without FILE it is read from standard
 input.`,
 		define: func(flags *flag.FlagSet) action {
-			r := renderer{stdin: stdin}
+			var r renderer
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object")
 			flags.StringVar(&r.format, "format", "", "`name` of a format, instead of the model's own template")
 			flags.StringVar(&r.args, "args", "", "further variables of the template, a JSON `object`")
@@ -47,13 +43,12 @@ const toolFormatUsage = "`name` of the format of tools, for a template that does
 
 // renderer is the verb debug render with its flags.
 type renderer struct {
-	stdin                  io.Reader
 	asJSON, whole, proceed bool
 	format, args           string
 	toolFormat             string
 }
 
-// chat is what render reads.
+// conversation is what render reads.
 type conversation struct {
 	Messages []art.Message   `json:"messages"`
 	Tools    []art.Tool      `json:"tools"`
@@ -75,11 +70,19 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if len(args) < 1 || len(args) > 2 || r.whole && r.proceed {
 		return badUsage("want MODEL and at most one FILE, and one of --whole and --continue; art help debug render says more")
 	}
-	template, err := r.template(args[0])
+	tok, err := openTokenizer(args[0])
 	if err != nil {
 		return err
 	}
-	c, err := r.read(args[1:])
+	template, err := chat.New(tok, r.format)
+	if err != nil {
+		return err
+	}
+	file := "-"
+	if len(args) == 2 {
+		file = args[1]
+	}
+	c, err := readChat(file)
 	if err != nil {
 		return err
 	}
@@ -91,73 +94,46 @@ func (r *renderer) run(args []string, stdout, _ io.Writer) error {
 	if template, err = template.With(chat.Options{ToolFormat: r.toolFormat}); err != nil {
 		return err
 	}
+	ending := chat.GenerationPrompt
+	switch {
+	case r.whole:
+		ending = chat.Whole
+	case r.proceed:
+		ending = chat.ContinueFinal
+	}
 	out := rendered{
 		Format: template.Name(), Parser: template.Parser(), EndOfTurn: template.EndOfTurn(), Warnings: template.Warnings(),
 	}
-	if out.Text, err = template.Text(c.Messages, c.Tools, r.ending()); err != nil {
+	if out.Text, err = template.Text(c.Messages, c.Tools, ending); err != nil {
 		return err
 	}
-	if out.IDs, err = template.IDs(c.Messages, c.Tools, r.ending()); err != nil {
+	if out.IDs, err = template.IDs(c.Messages, c.Tools, ending); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%s\n\n%s: %v\n", out.Text, quantity.Of(len(out.IDs), "id"), out.IDs)
 	return writeResult(stdout, r.asJSON, out, text)
 }
 
-func (r *renderer) ending() chat.Ending {
-	switch {
-	case r.whole:
-		return chat.Whole
-	case r.proceed:
-		return chat.ContinueFinal
-	}
-	return chat.GenerationPrompt
-}
-
-func (r *renderer) template(model string) (*chat.Template, error) {
-	tok, err := openTokenizer(model)
+// readChat reads messages, or an object with them, from a file or, for "-", from standard input.
+func readChat(file string) (c conversation, err error) {
+	data, err := readInput(file)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	return chat.New(tok, r.format)
-}
-
-// read reads messages, or an object with them.
-func (r *renderer) read(files []string) (conversation, error) {
-	name, data, err := r.data(files)
-	if err != nil {
-		return conversation{}, err
-	}
-	c, err := parseChat(data)
-	if err != nil {
-		return conversation{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return c, nil
-}
-
-func parseChat(data []byte) (c conversation, err error) {
 	if err = json.Unmarshal(data, &c.Messages); err != nil {
-		if objectErr := json.Unmarshal(data, &c); objectErr == nil || !isArray(data) {
+		objectErr := json.Unmarshal(data, &c)
+		if isList := json.Unmarshal(data, &[]json.RawMessage{}) == nil; objectErr == nil || !isList {
 			err = objectErr
 		}
 	}
 	if err == nil && len(c.Messages) == 0 {
 		err = errors.New(`there are no messages: want a JSON list of them, or an object with the key "messages"`)
 	}
-	return c, err
-}
-
-// isArray reports whether JSON text is a list.
-func isArray(data []byte) bool {
-	var list []json.RawMessage
-	return json.Unmarshal(data, &list) == nil
-}
-
-func (r *renderer) data(files []string) (name string, data []byte, err error) {
-	if len(files) == 0 {
-		data, err = io.ReadAll(r.stdin)
-		return "standard input", data, err
+	if err != nil {
+		if file == "-" {
+			file = "standard input"
+		}
+		err = fmt.Errorf("%s: %w", file, err)
 	}
-	data, err = readInput(files[0])
-	return files[0], data, err
+	return c, err
 }

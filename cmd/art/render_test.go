@@ -66,10 +66,8 @@ func TestRender_Sources(t *testing.T) {
 		{[]string{"debug", "render", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user:a<|im_end|>\n"},
 		{[]string{"debug", "render", "--format", "chatml", "testdata/vocabulary.gguf"}, `[{"role": "user", "content": "a"}]`, "<|im_start|>user\na<|im_end|>"},
 	} {
-		usually := verbs["debug render"]
-		verbs["debug render"] = render(strings.NewReader(c.in))
+		setInput(t, c.in)
 		status, stdout, stderr := command(c.args...)
-		verbs["debug render"] = usually
 		if status != 0 || !strings.HasPrefix(stdout, c.want) || !strings.Contains(stdout, " ids: [") {
 			t.Errorf("%v: status %d, %q %q; want %q", c.args, status, stdout, stderr, c.want)
 		}

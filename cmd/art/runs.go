@@ -221,7 +221,11 @@ func (v *pruner) run(args []string, stdout, _ io.Writer) error {
 		}
 		return write(stdout, text+hint+"\n")
 	}
-	if err := deleteCheckpoints(r, keep); err != nil {
+	run, err := lockRun(r)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(run.DeleteCheckpoints(keep), run.Close()); err != nil {
 		return err
 	}
 	after, _, err := usage(r.Dir())
@@ -235,16 +239,6 @@ func (v *pruner) run(args []string, stdout, _ io.Writer) error {
 func lockRun(r *rundir.Run) (*runs.Run, error) {
 	ref := runs.ReferenceOf(r.Dir())
 	return runs.Open(filepath.Dir(filepath.Dir(filepath.Dir(r.Dir()))), ref.Project, ref.Name, nil)
-}
-
-// deleteCheckpoints deletes all but some.
-func deleteCheckpoints(r *rundir.Run, keep []int) (err error) {
-	run, err := lockRun(r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	return run.DeleteCheckpoints(keep)
 }
 
 func init() {

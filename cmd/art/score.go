@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"text/tabwriter"
 
 	"github.com/gomlx/compute"
@@ -20,11 +19,8 @@ import (
 	"github.com/goart-dev/art/tokenizer"
 )
 
-func init() { verbs["debug score"] = score(os.Stdin) }
-
-// score returns the verb that computes the logprobs of a text.
-func score(stdin io.Reader) verb {
-	return verb{
+func init() {
+	verbs["debug score"] = verb{
 		summary: "logprobs of the tokens of a text",
 		args:    "MODEL [TEXT...]",
 		runs:    true,
@@ -38,10 +34,10 @@ The text is the arguments, joined by spaces; without any, the file of --file; wi
 input. Special tokens in it are recognised, and those that the model puts around a text are added;
 with --ids nothing is added.`,
 		define: func(flags *flag.FlagSet) action {
-			s := scorer{stdin: stdin}
+			var s scorer
 			flags.BoolVar(&s.asJSON, "json", false, "print one JSON object: ids, texts, logprobs, sum")
 			flags.StringVar(&s.ids, "ids", "", "score these `ids`, separated by commas, instead of a text")
-			flags.StringVar(&s.text.file, "file", "", "read the text from a `file`; - is standard input")
+			flags.StringVar(&s.file, "file", "", "read the text from a `file`; - is standard input")
 			flags.StringVar(&s.adapter, "adapter", "", "`folder` of a LoRA adapter, this library's or PEFT's, or of a run")
 			return s.run
 		},
@@ -50,10 +46,8 @@ with --ids nothing is added.`,
 
 // scorer is the verb debug score with its flags.
 type scorer struct {
-	stdin        io.Reader
-	asJSON       bool
-	ids, adapter string
-	text         tokenizeOptions
+	asJSON             bool
+	ids, adapter, file string
 }
 
 // scored is what debug score prints. The first token has no logprob.
@@ -67,7 +61,7 @@ type scored struct {
 }
 
 func (s *scorer) run(args []string, stdout, _ io.Writer) error {
-	if len(args) == 0 || s.ids != "" && (len(args) > 1 || s.text.file != "") || s.text.file != "" && len(args) > 1 {
+	if len(args) == 0 || s.ids != "" && (len(args) > 1 || s.file != "") || s.file != "" && len(args) > 1 {
 		return badUsage("want MODEL and one of a text, --file and --ids; art help debug score says more")
 	}
 	ids, err := parseIDs(s.ids)
@@ -76,7 +70,7 @@ func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 	}
 	text := ""
 	if s.ids == "" {
-		if text, err = s.text.text(args[1:], s.stdin); err != nil {
+		if text, err = readText(args[1:], s.file); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -159,16 +157,9 @@ func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr 
 		return fmt.Errorf("%w; choose another address with --addr, such as 127.0.0.1:0 for any free port", err)
 	}
 	defer listener.Close() // again, if it was served
-	generated, err := o.chooseKey()
+	generated, newOperator, err := o.chooseKeys()
 	if err != nil {
 		return err
-	}
-	newOperator, err := o.chooseOperatorKey()
-	if err != nil {
-		return err
-	}
-	if generated && o.child {
-		return badUsage("--child needs the key in $%s: the parent has to know it", keyVariable)
 	}
 	h, err := o.open(stderr)
 	if err != nil {
@@ -235,19 +226,28 @@ func (o *serveOptions) certificate() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// chooseKey sets the key, and tells whether it is a new one. The prefix is what SDKs of Tinker want. With tenants the
-// server has no key of its own: it would be one of theirs.
-func (o *serveOptions) chooseKey() (generated bool, err error) {
+// chooseKeys sets the keys of clients and of the operator, and tells which are new ones. The prefix is what SDKs of
+// Tinker want. With tenants the server has no key of its own, which would be one of theirs, and the operator has one.
+func (o *serveOptions) chooseKeys() (generated, newOperator bool, err error) {
 	o.key = cmp.Or(o.key, os.Getenv(keyVariable))
+	o.operatorKey = cmp.Or(o.operatorKey, os.Getenv(operatorVariable))
+	generated, newOperator = o.key == "" && o.tenants == "", o.operatorKey == "" && o.tenants != ""
+	if generated {
+		o.key = "tml-" + rand.Text()
+	}
+	if newOperator {
+		o.operatorKey = rand.Text()
+	}
 	switch {
 	case o.tenants != "" && (o.key != "" || o.child):
-		return false, badUsage("with --tenants the keys of clients are in the file: give no --key, unset $%s, and use "+
+		err = badUsage("with --tenants the keys of clients are in the file: give no --key, unset $%s, and use "+
 			"--operator-key for /metrics; --child has one user", keyVariable)
-	case o.key != "" || o.tenants != "":
-		return false, nil
+	case o.operatorKey != "" && o.operatorKey == o.key:
+		err = badUsage("--operator-key is --key: the operator needs another one")
+	case generated && o.child:
+		err = badUsage("--child needs the key in $%s: the parent has to know it", keyVariable)
 	}
-	o.key = "tml-" + rand.Text()
-	return true, nil
+	return generated, newOperator, err
 }
 
 // handlerOptions say who may call.
@@ -270,15 +270,6 @@ func splitList(text string) []string {
 		list[i] = strings.TrimSpace(item)
 	}
 	return list
-}
-
-// newHTTP returns a server that waits neither for headers nor on idle connections for long. The handler limits the time
-// of bodies and of the writes of a stream; how long a reply takes is not limited.
-func (o *serveOptions) newHTTP(h http.Handler, logger *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: o.headerTimeout, IdleTimeout: o.idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
 }
 
 // servedModel is a model and the name that clients know it by.

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,16 +38,14 @@ type host struct {
 	metrics *metrics.Metrics
 	gate    server.Gate
 	began   time.Time
-	dir     string // of the registered models, which are not kept; "" with --train
+	closers []func() error // of what open has made, the first last
 
 	tinker *tinker.Server // nil without --train
 	wandb  *wandb.Server  // nil without --train
 	bases  []string       // the names of its base models
 
 	rollouts *server.Rollouts // nil: none are recorded
-	groups   *os.File         // where they are written
 	failed   chan error       // why they could not be written
-	written  chan struct{}    // closed when all have been
 }
 
 // open makes a server without models, which refuses requests.
@@ -64,11 +64,11 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 		}
 	}
 	dir := o.dir
-	if o.train == "" {
-		if h.dir, err = os.MkdirTemp("", "art-"); err != nil {
+	if o.train == "" { // the registered models are not kept
+		if dir, err = os.MkdirTemp("", "art-"); err != nil {
 			return h, err
 		}
-		dir = h.dir
+		h.closers = append(h.closers, func() error { return os.RemoveAll(dir) })
 	}
 	h.backend, err = local.Open(context.Background(), &local.Options{
 		Dir: dir, Device: o.device, Replicas: o.replicas, Weights: o.weights, Context: o.context, Slots: o.slots,
@@ -78,6 +78,7 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 	if err != nil {
 		return h, err
 	}
+	h.closers = append(h.closers, h.backend.Close)
 	var routes http.Handler
 	if o.train != "" {
 		routes, err = h.openTinker(o, logger)
@@ -97,44 +98,55 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 			Logger: logger}); err != nil {
 			return h, err
 		}
+		h.closers = append(h.closers, h.page.Close)
 		mux.Handle(dashPath, http.StripPrefix(strings.TrimSuffix(dashPath, "/"), h.page))
 	}
-	h.http = o.newHTTP(mux, logger)
+	// The handler limits the time of bodies and of the writes of a stream; how long a reply takes is not limited.
+	h.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: o.headerTimeout, IdleTimeout: o.idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
 	return h, nil
 }
 
 // record appends the groups of rollouts to a file as they are completed.
-func (h *host) record(path string) (err error) {
-	if h.groups, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+func (h *host) record(path string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
 		return fmt.Errorf("--rollouts: %w", err)
 	}
 	if h.rollouts, err = server.NewRollouts(nil); err != nil {
-		return err
+		return errors.Join(err, file.Close())
 	}
-	h.written = make(chan struct{})
+	written := make(chan struct{})
 	go func() {
-		defer close(h.written)
-		if err := h.writeGroups(); err != nil {
-			h.failed <- fmt.Errorf("--rollouts: %w", err)
+		defer close(written)
+		for {
+			group, err := h.rollouts.Next(context.Background())
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err == nil {
+				err = dataset.WriteJSONL(file, group)
+			}
+			if err != nil {
+				h.failed <- fmt.Errorf("--rollouts: %w", err)
+				return
+			}
 		}
 	}()
-	return nil
-}
-
-// writeGroups writes groups until the recording is closed.
-func (h *host) writeGroups() error {
-	for {
-		group, err := h.rollouts.Next(context.Background())
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = dataset.WriteJSONL(h.groups, group)
-		}
-		if err != nil {
+	h.closers = append(h.closers, func() error {
+		h.rollouts.Close()
+		<-written
+		err := file.Close()
+		select {
+		case failed := <-h.failed: // while the last groups were written
+			return errors.Join(err, failed)
+		default:
 			return err
 		}
-	}
+	})
+	return nil
 }
 
 // load registers the models, admits requests, and returns the names.
@@ -183,34 +195,10 @@ func (h *host) drain(timeout time.Duration, stderr io.Writer) error {
 
 // close releases what open has made.
 func (h *host) close() (err error) {
-	if h.page != nil {
-		err = h.page.Close()
+	for _, f := range slices.Backward(h.closers) {
+		err = errors.Join(err, f())
 	}
-	if h.wandb != nil {
-		err = errors.Join(err, h.wandb.Close())
-	}
-	if h.tinker != nil {
-		err = errors.Join(err, h.tinker.Close())
-	}
-	if h.backend != nil {
-		err = errors.Join(err, h.backend.Close())
-	}
-	if h.rollouts != nil {
-		h.rollouts.Close()
-		<-h.written
-	}
-	if h.groups != nil {
-		err = errors.Join(err, h.groups.Close())
-	}
-	select {
-	case failed := <-h.failed: // while the last groups were written
-		err = errors.Join(err, failed)
-	default:
-	}
-	if h.dir == "" {
-		return err
-	}
-	return errors.Join(err, os.RemoveAll(h.dir))
+	return err
 }
 
 // start is what a server says of itself when it can be called.

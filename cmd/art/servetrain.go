@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,8 +107,17 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, err
 	}
-	if err := o.checkOperatorKey(tenants); err != nil {
-		return nil, err
+	for _, t := range tenants {
+		keys := slices.Clone(t.Keys)
+		for _, k := range t.Scoped {
+			keys = append(keys, k.Key)
+		}
+		if slices.Contains(keys, o.operatorKey) { // it would read their data
+			return nil, badUsage("--operator-key is a key of the tenant %q: the operator needs another one", t.Name)
+		}
+		if len(keys) == 0 {
+			return nil, fmt.Errorf("--tenants: %q has no keys", t.Name)
+		}
 	}
 	h.tinker, err = tinker.New(backend, &tinker.Options{
 		Dir: filepath.Join(o.dir, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.slots, Logger: logger,
@@ -122,6 +129,7 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 	if err != nil {
 		return nil, err
 	}
+	h.closers = append(h.closers, h.tinker.Close)
 	for _, b := range bases {
 		h.bases = append(h.bases, b.Name)
 	}
@@ -170,40 +178,12 @@ func (h *host) openWandb(
 	if h.wandb, err = wandb.New(h.backend, opts); err != nil {
 		return nil, err
 	}
+	h.closers = append(h.closers, h.wandb.Close)
 	return h.wandb.Handler(o.handlerOptions())
 }
 
 // operatorVariable is the environment variable of the operator's key.
 const operatorVariable = "ART_OPERATOR_KEY"
-
-// chooseOperatorKey sets the key of the operator, and tells whether it is a new one: with tenants there must be one.
-func (o *serveOptions) chooseOperatorKey() (generated bool, err error) {
-	o.operatorKey = cmp.Or(o.operatorKey, os.Getenv(operatorVariable))
-	if o.operatorKey == "" && o.tenants != "" {
-		o.operatorKey, generated = rand.Text(), true
-	}
-	if o.operatorKey != "" && o.operatorKey == o.key {
-		return false, badUsage("--operator-key is --key: the operator needs another one")
-	}
-	return generated, nil
-}
-
-// checkOperatorKey refuses a key that is a tenant's too: it would read their data.
-func (o *serveOptions) checkOperatorKey(tenants []tinker.Tenant) error {
-	for _, t := range tenants {
-		keys := slices.Clone(t.Keys)
-		for _, k := range t.Scoped {
-			keys = append(keys, k.Key)
-		}
-		if slices.Contains(keys, o.operatorKey) {
-			return badUsage("--operator-key is a key of the tenant %q: the operator needs another one", t.Name)
-		}
-		if len(keys) == 0 {
-			return fmt.Errorf("--tenants: %q has no keys", t.Name)
-		}
-	}
-	return nil
-}
 
 // handleOperator adds the routes of the operator: what all tenants use, and nothing that is theirs. The key of a server
 // without tenants reads them too.

@@ -91,8 +91,15 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 		s.opts.Retention = &art.Retention{Newest: s.keep}
 	}
 	if s.validation != "" {
-		if s.cfg.Validation, err = readExamples(s.validation); err != nil {
+		list, err := readRecords[art.Example](s.validation)
+		if err != nil {
 			return err
+		}
+		if len(list) == 0 {
+			return badUsage("--validation %s: the file has no examples", s.validation)
+		}
+		for _, example := range list {
+			s.cfg.Validation = append(s.cfg.Validation, example.Trajectory())
 		}
 	}
 	if err := s.cfg.Validate(); err != nil { // before a run is made
@@ -195,20 +202,6 @@ func stepText(result *art.TrainResult, n int) string {
 		text += fmt.Sprintf("\n  left out %d, the first: %s", len(skipped), skipped[0].Detail)
 	}
 	return text + "\n"
-}
-
-// readExamples reads all examples of a file.
-func readExamples(file string) (list []*art.Trajectory, err error) {
-	for record, err := range dataset.Stream[art.Example]([]string{file}, nil) {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, record.Value.Trajectory())
-	}
-	if len(list) == 0 {
-		return nil, badUsage("--validation %s: the file has no examples", file)
-	}
-	return list, nil
 }
 
 // constant is the schedule of art sft under which the learning rate does not fall.

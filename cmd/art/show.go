@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -124,11 +124,11 @@ func (s *shower) choose(r *rundir.Run, newest int) error {
 	if s.step >= 0 {
 		return nil
 	}
-	at := sort.SearchInts(steps, newest+1) - 1
-	if at < 0 {
+	at, _ := slices.BinarySearch(steps, newest+1)
+	if at == 0 {
 		return fmt.Errorf("no trajectories of split %s up to step %d; there are those of steps %v", s.split, newest, steps)
 	}
-	s.step = steps[at]
+	s.step = steps[at-1]
 	return nil
 }
 
@@ -146,15 +146,8 @@ func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer
 			list = append(list, shown{g, i, t})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b shown) int {
-		switch {
-		case s.sort == "" || a.Reward == b.Reward:
-			return 0
-		case (a.Reward < b.Reward) == (s.sort == "worst"):
-			return -1
-		}
-		return 1
-	})
+	sign := map[string]int{"worst": 1, "best": -1}[s.sort]
+	slices.SortStableFunc(list, func(a, b shown) int { return sign * cmp.Compare(a.Reward, b.Reward) })
 	total := len(list)
 	if s.limit > 0 {
 		list = list[:min(s.limit, len(list))]
@@ -179,9 +172,11 @@ func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer
 
 // trajectory writes one.
 func (s *shower) trajectory(b *strings.Builder, t shown) {
-	fmt.Fprintf(b, "\n%s\n",
-		s.style("1", fmt.Sprintf("== group %d, trajectory %d: reward %.4g%s", t.group, t.index, t.Reward,
-			metricsText(t.Metrics))))
+	head := fmt.Sprintf("== group %d, trajectory %d: reward %.4g", t.group, t.index, t.Reward)
+	for _, name := range sortedKeys(t.Metrics) {
+		head += fmt.Sprintf(", %s %.4g", name, t.Metrics[name])
+	}
+	fmt.Fprintf(b, "\n%s\n", s.style("1", head))
 	for i, h := range t.Histories() {
 		if i > 0 {
 			fmt.Fprintf(b, "-- additional history %d\n", i)
@@ -198,22 +193,17 @@ func (s *shower) trajectory(b *strings.Builder, t shown) {
 	}
 }
 
-// metricsText writes metrics behind the reward.
-func metricsText(metrics map[string]float64) string {
-	text := ""
-	for _, name := range sortedKeys(metrics) {
-		text += fmt.Sprintf(", %s %.4g", name, metrics[name])
-	}
-	return text
-}
-
 // message writes who said what.
 func (s *shower) message(b *strings.Builder, m *art.Message) {
 	color := map[art.Role]string{art.RoleSystem: "2", art.RoleUser: "36", art.RoleAssistant: "32",
 		art.RoleTool: "35"}[m.Role]
 	head := s.style(color, fmt.Sprintf("%-9s", m.Role))
 	if s.tokens && m.Sample != nil {
-		fmt.Fprintf(b, "%s %s\n", head, strings.ReplaceAll(s.sampled(m.Sample), "\n", "\n          "))
+		text := ""
+		for i, id := range m.Sample.IDs {
+			text += s.token(id, m.Sample.Logprobs[i])
+		}
+		fmt.Fprintf(b, "%s %s\n", head, strings.ReplaceAll(text, "\n", "\n          "))
 		return
 	}
 	if m.Reasoning != "" {
@@ -227,18 +217,9 @@ func (s *shower) message(b *strings.Builder, m *art.Message) {
 	}
 }
 
-// sampled writes tokens with their probabilities.
-func (s *shower) sampled(sample *art.Sample) string {
-	var b strings.Builder
-	for i, id := range sample.IDs {
-		b.WriteString(s.token(id, sample.Logprobs[i]))
-	}
-	return b.String()
-}
-
 // token writes a token with its probability in percent.
 func (s *shower) token(id int32, logprob float32) string {
-	p, color := percentOf(logprob), "32"
+	p, color := 100*math.Exp(float64(logprob)), "32"
 	switch {
 	case p < 10:
 		color = "31"
@@ -250,8 +231,10 @@ func (s *shower) token(id int32, logprob float32) string {
 }
 
 // style writes a text in a style of the terminal.
-func (s *shower) style(code, text string) string {
-	if !s.color || code == "" {
+func (s *shower) style(code, text string) string { return styled(s.color, code, text) }
+
+func styled(color bool, code, text string) string {
+	if !color || code == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
@@ -282,6 +265,3 @@ func printable(text string) string {
 		return r
 	}, text)
 }
-
-// percentOf is the probability of a logprob, in percent.
-func percentOf(logprob float32) float64 { return 100 * math.Exp(float64(logprob)) }

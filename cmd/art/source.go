@@ -145,9 +145,8 @@ func findBase(name string) (path string, err error) {
 		return name, nil
 	case basemodel.IsFolder(name):
 		if !exists(filepath.Join(name, model.ConfigFile)) {
-			return "",
-				fmt.Errorf("%s is not the folder of a model: it has no config.json beside model.safetensors; the folder of a "+
-					"run is .art/PROJECT/models/NAME", name)
+			return "", fmt.Errorf("%s is not the folder of a model: it has no config.json beside model.safetensors; the folder "+
+				"of a run is .art/PROJECT/models/NAME", name)
 		}
 		return name, nil
 	}
@@ -162,39 +161,31 @@ func findBase(name string) (path string, err error) {
 	return s.Dir, nil
 }
 
-// findAdapter returns the folder of an adapter: that of a run is its newest checkpoint.
-func findAdapter(dir string) (string, error) {
-	if isRun(dir) {
-		newest, err := newestCheckpoint(dir)
+// with adds the adapter of a flag: of a folder, or of the newest checkpoint of a run. It may be empty.
+func (s source) with(adapter string) (source, error) {
+	switch {
+	case adapter == "":
+		return s, nil
+	case s.adapter != "":
+		return s, badUsage("--adapter %s: %s is an adapter already; name its base model, %s, instead", adapter, s.adapter,
+			s.name)
+	case isRun(adapter):
+		newest, err := newestCheckpoint(adapter)
 		if err == nil && newest == "" {
-			err = fmt.Errorf("the run %s has no checkpoint yet", dir)
+			err = fmt.Errorf("the run %s has no checkpoint yet", adapter)
 		}
 		if err == nil && !exists(filepath.Join(newest, adapterConfig)) {
 			err = fmt.Errorf("all weights of the run %s are trained, it has no adapter: name the run in place of its base model",
-				dir)
+				adapter)
 		}
-		return newest, err
+		s.adapter = newest
+		return s, err
+	case !exists(filepath.Join(adapter, adapterConfig)):
+		return s, fmt.Errorf("%s is not the folder of an adapter: it has no %s; name a run, .art/PROJECT/models/NAME, or a "+
+			"folder in its checkpoints", adapter, adapterConfig)
 	}
-	if !exists(filepath.Join(dir, adapterConfig)) {
-		return "",
-			fmt.Errorf("%s is not the folder of an adapter: it has no %s; name a run, .art/PROJECT/models/NAME, or a folder "+
-				"in its checkpoints", dir, adapterConfig)
-	}
-	return dir, nil
-}
-
-// with adds the adapter of a flag, which may be empty.
-func (s source) with(adapter string) (source, error) {
-	if adapter == "" {
-		return s, nil
-	}
-	if s.adapter != "" {
-		return s, badUsage("--adapter %s: %s is an adapter already; name its base model, %s, instead", adapter, s.adapter,
-			s.name)
-	}
-	var err error
-	s.adapter, err = findAdapter(adapter)
-	return s, err
+	s.adapter = adapter
+	return s, nil
 }
 
 // base returns the name of the base model that the run records, or else the configuration of the adapter.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +126,13 @@ func (s *sweep) run(args []string, stdout, stderr io.Writer) error {
 	var trials []*trial
 	for _, values := range combinations {
 		for seed := 1; seed <= s.seeds; seed++ {
-			trials = append(trials, s.trial(args, values, seed))
+			t := s.trial(args, values, seed)
+			if slices.ContainsFunc(trials, func(other *trial) bool { return other.dir == t.dir }) { // it would count twice
+				return badUsage("two trials have the folder %s: give each value of --set once, and values that differ in "+
+					"letters, digits or =,._+-", t.dir)
+			}
+			trials = append(trials, t)
 		}
-	}
-	if err := checkFolders(trials); err != nil {
-		return err
 	}
 	if s.dry {
 		for _, t := range trials {
@@ -179,31 +180,15 @@ func (s *sweep) check(args []string) error {
 	return nil
 }
 
-// checkFolders returns a usage error when two trials have one folder: a value that is given twice would count twice.
-func checkFolders(trials []*trial) error {
-	seen := map[string]bool{}
-	for _, t := range trials {
-		if seen[t.dir] {
-			return badUsage("two trials have the folder %s: give each value of --set once, and values that differ in "+
-				"letters, digits or =,._+-", t.dir)
-		}
-		seen[t.dir] = true
-	}
-	return nil
-}
-
 // trial returns the trial of some values and a seed.
 func (s *sweep) trial(args, values []string, seed int) *trial {
 	t := &trial{Values: values, Seed: seed}
-	replace := map[string]string{"seed": strconv.Itoa(seed)}
-	var names []string
+	name := strings.Join(append(s.pairs(values), "seed="+strconv.Itoa(seed)), ",")
+	t.dir = filepath.Join(s.out, unsafeChars.ReplaceAllString(name, "_"))
+	replace := map[string]string{"seed": strconv.Itoa(seed), "dir": t.runs()}
 	for i, x := range s.settings {
 		replace[x.name] = values[i]
-		names = append(names, x.name+"="+values[i])
 	}
-	names = append(names, "seed="+strconv.Itoa(seed))
-	t.dir = filepath.Join(s.out, unsafeChars.ReplaceAllString(strings.Join(names, ","), "_"))
-	replace["dir"] = t.runs()
 	for _, arg := range args {
 		t.Command = append(t.Command, placeholder.ReplaceAllStringFunc(arg, func(match string) string {
 			return replace[strings.Trim(match, "{}")]
@@ -241,13 +226,8 @@ func (t *trial) isDone() (bool, error) {
 
 // runAll runs what is not done, and returns what failed.
 func (s *sweep) runAll(ctx context.Context, trials []*trial, stderr io.Writer) error {
-	var mu sync.Mutex
-	errs := map[int]error{}
-	say := func(i int, what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(stderr, "%d/%d %s: %s\n", i+1, len(trials), filepath.Base(trials[i].dir), what)
-	}
+	var mu sync.Mutex // of stderr
+	errs := make([]error, len(trials))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range s.parallel {
@@ -256,11 +236,11 @@ func (s *sweep) runAll(ctx context.Context, trials []*trial, stderr io.Writer) e
 				what, err := trials[i].run(ctx)
 				if err != nil {
 					what = err.Error()
-					mu.Lock()
 					errs[i] = fmt.Errorf("%s: %w", trials[i].dir, err)
-					mu.Unlock()
 				}
-				say(i, what)
+				mu.Lock()
+				fmt.Fprintf(stderr, "%d/%d %s: %s\n", i+1, len(trials), filepath.Base(trials[i].dir), what)
+				mu.Unlock()
 			}
 		})
 	}
@@ -271,11 +251,7 @@ func (s *sweep) runAll(ctx context.Context, trials []*trial, stderr io.Writer) e
 	}
 	close(next)
 	workers.Wait()
-	var all []error
-	for _, i := range sortedKeys(errs) {
-		all = append(all, errs[i])
-	}
-	return errors.Join(append(all, ctx.Err())...)
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // run runs the program, unless it has ended well before, and says what happened.
@@ -308,11 +284,10 @@ func (t *trial) run(ctx context.Context) (what string, err error) {
 		os.WriteFile(t.done(), append(data, '\n'), 0o644)
 }
 
-// name names a combination of values.
-func (s *sweep) name(values []string) string {
-	var parts []string
+// pairs are the settings with some values.
+func (s *sweep) pairs(values []string) (list []string) {
 	for i, x := range s.settings {
-		parts = append(parts, x.name+"="+values[i])
+		list = append(list, x.name+"="+values[i])
 	}
-	return cmp.Or(strings.Join(parts, " "), "all")
+	return list
 }

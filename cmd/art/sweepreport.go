@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -45,7 +46,11 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := printTable(stdout, rows); err != nil {
+	columns := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	if err := columns.Flush(); err != nil {
 		return err
 	}
 	var histories [][]art.HistoryRow
@@ -78,19 +83,6 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 	return write(stdout, table+"\n"+drawing+"\n")
 }
 
-// printTable prints rows in columns.
-func printTable(stdout io.Writer, rows [][]string) error {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return write(stdout, text.String())
-}
-
 // markdownTable writes rows as a table of Markdown. A vertical bar in a cell would begin another one.
 func markdownTable(rows [][]string) string {
 	var text strings.Builder
@@ -111,7 +103,7 @@ func markdownTable(rows [][]string) string {
 func (s *sweep) outcomes(trials []*trial) ([]*outcome, error) {
 	var list []*outcome
 	for _, t := range trials {
-		name := s.name(t.Values)
+		name := cmp.Or(strings.Join(s.pairs(t.Values), " "), "all")
 		if len(list) == 0 || list[len(list)-1].name != name {
 			list = append(list, &outcome{name: name})
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -39,7 +40,7 @@ input.`,
 			flags.BoolVar(&o.special, "special", false, "add the tokens that the model puts around a text")
 			flags.BoolVar(&o.ordinary, "ordinary", false, "treat special tokens in the text as ordinary text")
 			flags.BoolVar(&o.json, "json", false, "print one JSON object")
-			return func(args []string, stdout, _ io.Writer) error { return o.run(args, os.Stdin, stdout) }
+			return o.run
 		},
 	}
 }
@@ -50,7 +51,7 @@ type tokenizeOptions struct {
 	special, ordinary, json bool
 }
 
-func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) error {
+func (o *tokenizeOptions) run(args []string, stdout, _ io.Writer) error {
 	switch {
 	case len(args) == 0:
 		return badUsage("name a model; see art help debug tokenize")
@@ -63,7 +64,7 @@ func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) 
 	if err != nil {
 		return err
 	}
-	text, err := o.text(args[1:], stdin)
+	text, err := readText(args[1:], o.file)
 	if err != nil {
 		return err
 	}
@@ -95,17 +96,12 @@ func (o *tokenizeOptions) run(args []string, stdin io.Reader, stdout io.Writer) 
 	return err
 }
 
-func (o *tokenizeOptions) text(args []string, stdin io.Reader) (string, error) {
-	if len(args) > 0 {
-		return strings.Join(args, " "), nil
+// readText returns a text: the words, or without any that of a file, or of standard input.
+func readText(words []string, file string) (string, error) {
+	if len(words) > 0 {
+		return strings.Join(words, " "), nil
 	}
-	var data []byte
-	var err error
-	if o.file == "" || o.file == "-" {
-		data, err = io.ReadAll(stdin)
-	} else {
-		data, err = readInput(o.file)
-	}
+	data, err := readInput(cmp.Or(file, "-"))
 	return string(data), err
 }
 
@@ -158,7 +154,27 @@ func openTokenizer(name string) (*tokenizer.Tokenizer, error) {
 	case filepath.Base(name) == "tokenizer.json":
 		return folderTokenizer(filepath.Dir(name))
 	}
-	return fileTokenizer(name)
+	// The first bytes of a file, or its name, say what its format is.
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if n, err := f.Read(magic); err == nil && bytes.Equal(magic[:n], []byte("GGUF")) {
+		return basemodel.Tokenizer(name)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var tok *tokenizer.Tokenizer
+	if strings.HasSuffix(name, ".model") {
+		tok, err = tokenizer.FromSentencePiece(data)
+	} else {
+		tok, err = tokenizer.New(data, nil)
+	}
+	return tok, in(name, err)
 }
 
 // namedTokenizer reads an encoding of OpenAI, or a model in the cache of the hub. missing says that there is no file.
@@ -167,9 +183,8 @@ func namedTokenizer(name string, missing error) (*tokenizer.Tokenizer, error) {
 		return tok, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
-		return nil,
-			fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, ORG/NAME, "+
-				"or an encoding", missing)
+		return nil, fmt.Errorf("%w: check the path, or name a model's folder, a tokenizer.json, a GGUF or *.model file, "+
+			"ORG/NAME, or an encoding", missing)
 	}
 	s, err := hub.Cached(name, nil)
 	if err != nil {
@@ -193,28 +208,4 @@ func folderTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	}
 	tok, err := tokenizer.New(data, nil)
 	return tok, in(dir, err)
-}
-
-// fileTokenizer reads a file, whose format its first bytes or its name determine.
-func fileTokenizer(path string) (*tokenizer.Tokenizer, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	magic := make([]byte, 4)
-	if n, err := f.Read(magic); err == nil && bytes.Equal(magic[:n], []byte("GGUF")) {
-		return basemodel.Tokenizer(path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var tok *tokenizer.Tokenizer
-	if strings.HasSuffix(path, ".model") {
-		tok, err = tokenizer.FromSentencePiece(data)
-	} else {
-		tok, err = tokenizer.New(data, nil)
-	}
-	return tok, in(path, err)
 }

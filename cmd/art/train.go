@@ -215,10 +215,11 @@ func newTasks() map[string]task {
 	}
 }
 
+// rollout plays a scenario.
+type rollout[S any] = func(context.Context, *art.Model, S, *art.ChatOptions) (*art.Trajectory, error)
+
 // playing returns the rollout of a game against an opponent.
-func playing(
-	opponent func(intn func(int) int) game.Opponent,
-) func(context.Context, *art.Model, bool, *art.ChatOptions) (*art.Trajectory, error) {
+func playing(opponent func(intn func(int) int) game.Opponent) rollout[bool] {
 	return func(ctx context.Context, m *art.Model, first bool, opts *art.ChatOptions) (*art.Trajectory, error) {
 		return game.Play(ctx, m, first, opponent(art.Rand(ctx).IntN), opts)
 	}
@@ -234,10 +235,7 @@ type try struct {
 func (t try) String() string { return t.name }
 
 // tries binds scenarios to a rollout. solved is its metric that is 1 for a scenario that is solved, and 0 otherwise.
-func tries[S any](
-	scenarios []S, solved string,
-	roll func(context.Context, *art.Model, S, *art.ChatOptions) (*art.Trajectory, error),
-) []try {
+func tries[S any](scenarios []S, solved string, roll rollout[S]) []try {
 	list := make([]try, len(scenarios))
 	for i, s := range scenarios {
 		list[i] = try{fmt.Sprint(s), func(ctx context.Context, m *art.Model, o *art.ChatOptions) (*art.Trajectory, error) {

@@ -28,15 +28,6 @@ func (l *loraFlags) define(flags *flag.FlagSet, ranks string) {
 	flags.BoolVar(&l.lora.DoRA, "dora", false, "an adapter with magnitudes: DoRA")
 }
 
-// defineScale adds the flags of what the adapter is multiplied by, which memory does not depend on.
-func (l *loraFlags) defineScale(flags *flag.FlagSet) {
-	parse := func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
-	flags.Float64Var(&l.lora.Alpha, "alpha", 0, "alpha of the adapter; 0 is twice the rank")
-	flags.Var(layerNumbers[float64]{&l.lora.Alphas, parse}, "alpha-of",
-		"`LAYER=ALPHA`, as --rank-of")
-	flags.BoolVar(&l.lora.RankStabilized, "rslora", false, "divide alpha by the root of the rank: rsLoRA")
-}
-
 // chosen returns the adapter of the flags.
 func (l *loraFlags) chosen() art.LoRA {
 	l.lora.Targets = splitList(l.targets)
@@ -107,7 +98,11 @@ memory each needs. A run goes on with the flags that it began with.`
 // define adds the flags.
 func (t *trainedFlags) define(flags *flag.FlagSet) {
 	t.loraFlags.define(flags, "8")
-	t.defineScale(flags)
+	// What the adapter is multiplied by does not change the memory that it needs, so art model inspect lacks these.
+	parse := func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+	flags.Float64Var(&t.lora.Alpha, "alpha", 0, "alpha of the adapter; 0 is twice the rank")
+	flags.Var(layerNumbers[float64]{&t.lora.Alphas, parse}, "alpha-of", "`LAYER=ALPHA`, as --rank-of")
+	flags.BoolVar(&t.lora.RankStabilized, "rslora", false, "divide alpha by the root of the rank: rsLoRA")
 	flags.BoolVar(&t.full, "full", false, "train all weights, in place of an adapter")
 	flags.StringVar(&t.adapter, "adapter", "", "`folder` of an adapter that a new run begins with, as PEFT writes it")
 	flags.StringVar(&t.fork, "fork", "", "[PROJECT/]NAME[@STEP|@best]: the `step` of a run that a new run begins with")

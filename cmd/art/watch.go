@@ -103,7 +103,9 @@ func (w *watcher) follow(ctx context.Context, r *rundir.Run, stdout io.Writer) e
 			if text, err = w.screen(r, rows); err != nil {
 				return err
 			}
-			text = w.erase() + text
+			if w.live && w.lines > 0 { // what was drawn last is erased
+				text = fmt.Sprintf("\x1b[%dA\r\x1b[J", w.lines) + text
+			}
 			w.lines = strings.Count(text, "\n")
 		}
 		if text != "" {
@@ -118,14 +120,6 @@ func (w *watcher) follow(ctx context.Context, r *rundir.Run, stdout io.Writer) e
 		case <-ticks.C:
 		}
 	}
-}
-
-// erase moves to the beginning of what was drawn last, and erases it.
-func (w *watcher) erase() string {
-	if !w.live || w.lines == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dA\r\x1b[J", w.lines)
 }
 
 // news has a line for each row that was logged since the last call. The newest waits until it is the same twice: a
@@ -190,8 +184,9 @@ func (w *watcher) screen(r *rundir.Run, rows []art.HistoryRow) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  step %d  %s  stored %v ago\n", w.bold(printable(about.Project+"/"+about.Name)), step,
-		printable(about.Base), max(0, w.now().Sub(stored).Round(time.Second)))
+	name := styled(w.color, "1", printable(about.Project+"/"+about.Name))
+	fmt.Fprintf(&b, "%s  step %d  %s  stored %v ago\n", name, step, printable(about.Base),
+		max(0, w.now().Sub(stored).Round(time.Second)))
 	if best, err := art.BestStep(rows, steps, ""); err == nil {
 		value, _ := art.Logged(rows, "val/reward", best)
 		fmt.Fprintf(&b, "best val/reward %.4g at step %d\n", value, best)
@@ -218,14 +213,6 @@ func (w *watcher) line(key string, points []plot.Point) string {
 	room := max(0, w.width-60)
 	first, last := values[0], values[len(values)-1]
 	return fmt.Sprintf("%-30.30s %10.4g  %s  was %.4g\n", printable(key), last, curveOf(values, min(room, 80)), first)
-}
-
-// bold writes a text so, where colours are wanted.
-func (w *watcher) bold(text string) string {
-	if !w.color {
-		return text
-	}
-	return "\x1b[1m" + text + "\x1b[0m"
 }
 
 // curveOf draws values as blocks of eight heights, at most width of them: each is the mean of a part.
@@ -256,17 +243,16 @@ func curveOf(values []float64, width int) string {
 
 // newestStep says how the time of the newest training was spent, and what was not trained on; "" before the first.
 func newestStep(rows []art.HistoryRow) string {
-	for _, row := range slices.Backward(rows) {
-		wall := row.Metrics["time/step_wall_s"]
-		if row.Split == "train" && wall > 0 {
-			return timeText(row.Metrics, wall) + skipText(row.Metrics)
+	var metrics map[string]float64
+	for _, row := range rows {
+		if row.Split == "train" && row.Metrics["time/step_wall_s"] > 0 {
+			metrics = row.Metrics
 		}
 	}
-	return ""
-}
-
-// timeText divides the seconds of a step.
-func timeText(metrics map[string]float64, wall float64) string {
+	if metrics == nil {
+		return ""
+	}
+	wall := metrics["time/step_wall_s"]
 	text := fmt.Sprintf("step took %v:", time.Duration(wall*float64(time.Second)).Round(10*time.Millisecond))
 	rest := wall
 	for _, part := range [][2]string{
@@ -277,19 +263,15 @@ func timeText(metrics map[string]float64, wall float64) string {
 			text += fmt.Sprintf(" %s %.0f %%,", part[0], 100*seconds/wall)
 		}
 	}
-	return text + fmt.Sprintf(" waiting and all else %.0f %%\n", 100*max(0, rest)/wall)
-}
-
-// skipText lists the reasons of groups and trajectories that were left out; "" when none was.
-func skipText(metrics map[string]float64) string {
+	text += fmt.Sprintf(" waiting and all else %.0f %%\n", 100*max(0, rest)/wall)
 	var list []string
 	for _, key := range sortedKeys(metrics) {
 		if reason, ok := strings.CutPrefix(key, "data/skipped_"); ok && metrics[key] > 0 {
 			list = append(list, fmt.Sprintf("%s %.0f", printable(reason), metrics[key]))
 		}
 	}
-	if len(list) == 0 {
-		return ""
+	if len(list) > 0 {
+		text += "not trained on: " + strings.Join(list, ", ") + "\n"
 	}
-	return "not trained on: " + strings.Join(list, ", ") + "\n"
+	return text
 }

@@ -3,6 +3,7 @@ package quantity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,20 +12,15 @@ func Of(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, plural(one))
-}
-
-// plural is that of a regular noun.
-func plural(one string) string {
 	stem, ends := strings.CutSuffix(one, "y")
+	plural := one + "s"
 	switch {
 	case ends && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeou"):
-		return stem + "ies"
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "x"), strings.HasSuffix(one, "ch"), strings.HasSuffix(one,
-		"sh"):
-		return one + "es"
+		plural = stem + "ies"
+	case slices.ContainsFunc([]string{"s", "x", "ch", "sh"}, func(end string) bool { return strings.HasSuffix(one, end) }):
+		plural = one + "es"
 	}
-	return one + "s"
+	return fmt.Sprintf("%d %s", n, plural)
 }
 
 // Bytes writes bytes as MB of 10^6 or GB of 10^9 bytes.
