@@ -124,10 +124,10 @@ func sampledSpans(s *art.Sample) []span {
 }
 
 // readBatch reads the first groups of a step and draws them.
-func (h *Handler) readBatch(at *place, x *index) (*batch, error) {
-	b := &batch{Shared: max(0, len(x.groups)-maxBatchGroups)}
+func (h *Handler) readBatch(at *place) (*batch, error) {
+	b := &batch{Shared: max(0, len(at.index.groups)-maxBatchGroups)}
 	var all [][]sequence
-	for _, entry := range x.groups[:min(len(x.groups), maxBatchGroups)] {
+	for _, entry := range at.index.groups[:min(len(at.index.groups), maxBatchGroups)] {
 		g, err := at.run.ReadGroup(at.Split, at.Step, entry.number)
 		if err != nil {
 			return nil, err

@@ -97,11 +97,7 @@ func (h *Handler) groupPage(r *http.Request) (*page, error) {
 	if at.p.err != nil {
 		return nil, at.p.err
 	}
-	x, err := h.store.index(at.run, at.Split, at.Step)
-	if err != nil {
-		return nil, err
-	}
-	d.Groups = len(x.groups)
+	d.Groups = len(at.index.groups)
 	if d.Group > 0 {
 		d.Before = at.p.with("group", "group", strconv.Itoa(d.Group-1), "from", "")
 	}

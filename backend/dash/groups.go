@@ -95,11 +95,7 @@ func (h *Handler) groupsPage(r *http.Request) (*page, error) {
 	if at.p.err != nil {
 		return nil, at.p.err
 	}
-	x, err := h.store.index(at.run, at.Split, at.Step)
-	if err != nil {
-		return nil, err
-	}
-	sum := 0.0
+	x, sum := at.index, 0.0
 	d.All = len(x.groups)
 	for i := range x.groups {
 		g := &x.groups[i]
@@ -117,11 +113,11 @@ func (h *Handler) groupsPage(r *http.Request) (*page, error) {
 	d.Metrics = pairs(at.row())
 	switch d.View {
 	case "groups":
-		d.list(x, at.weighing())
+		d.list()
 	case "time":
 		d.Timeline = newTimeline(x.entries, at.row())
 	case "batch":
-		if d.Batch, err = h.readBatch(at, x); err != nil {
+		if d.Batch, err = h.readBatch(at); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +126,8 @@ func (h *Handler) groupsPage(r *http.Request) (*page, error) {
 }
 
 // list makes the lines of a page of the list.
-func (d *groupsData) list(x *index, w weighing) {
+func (d *groupsData) list() {
+	x, w := d.index, d.weighing()
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, e := range x.entries {
 		if e.Trajectory >= 0 && finite(e.Reward) {

@@ -22,7 +22,8 @@ type place struct {
 	run        *run
 	Run, Split string
 	Step       int
-	Steps      []int // that have trajectories of the split
+	Steps      []int  // that have trajectories of the split
+	index      *index // of the step
 	p          *params
 }
 
@@ -47,10 +48,11 @@ func (h *Handler) placeOf(r *http.Request) (*place, error) {
 		return nil, notFound("%s has no trajectories of split %q", found.name, at.Split)
 	}
 	at.Step = p.number("step", at.Steps[len(at.Steps)-1])
-	if p.err == nil && !slices.Contains(at.Steps, at.Step) {
-		return nil, notFound("%s has no trajectories of split %q and step %d", found.name, at.Split, at.Step)
+	if p.err != nil {
+		return nil, p.err
 	}
-	return at, p.err
+	at.index, err = h.store.index(found, at.Split, at.Step) // which there is only for steps with trajectories
+	return at, err
 }
 
 // Link is the address of a page about this place.

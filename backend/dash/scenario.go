@@ -45,12 +45,8 @@ func (h *Handler) scenarioPage(r *http.Request) (*page, error) {
 	if at.p.err != nil {
 		return nil, at.p.err
 	}
-	x, err := h.store.index(at.run, at.Split, at.Step)
-	if err != nil {
-		return nil, err
-	}
-	if d.Group >= len(x.groups) {
-		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, quantity.Of(len(x.groups), "group"))
+	if d.Group >= len(at.index.groups) {
+		return nil, notFound("split %s of step %d has %s", at.Split, at.Step, quantity.Of(len(at.index.groups), "group"))
 	}
 	if err := d.collect(h.store); err != nil {
 		return nil, err

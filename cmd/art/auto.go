@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -93,9 +94,7 @@ func (a *autoVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	p := &a.p
 	p.Task = args[0]
-	if a.name == "" {
-		a.name = slug(p.Task)
-	}
+	a.name = cmp.Or(a.name, slug(p.Task))
 	p.Dir = filepath.Join(runsRoot(), "auto", "projects", a.name)
 	p.Prices = auto.Prices{Writer: priceOf(a.writer), Judge: priceOf(a.judge)}
 	if err := write(stdout, p.Estimate().String()); err != nil || a.estimate {

@@ -267,7 +267,7 @@ func (b *trainBench) bench(stdout io.Writer, p progress) error {
 	}
 	head := fmt.Sprintf("%s, %s\n%-8s %10s %10s %12s\n", r.Name, quantity.Of(r.Tokens, "token"), "", "step", "computed",
 		"tokens/s")
-	work := fmt.Sprintf("intermediate results took %s\n", sizeText(r.WorkBytes))
+	work := fmt.Sprintf("intermediate results took %s\n", quantity.Bytes(r.WorkBytes))
 	if b.OnlyShared {
 		return write(stdout, head+side("shared", r.Shared)+work)
 	}

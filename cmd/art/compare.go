@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -150,8 +151,5 @@ func notLogged(key string, logged []string) string {
 			near = suggest("", logged[i], logged)
 		}
 	}
-	if near == "" {
-		near = "; art runs compare lists the metrics of runs"
-	}
-	return "nothing has logged it" + near
+	return "nothing has logged it" + cmp.Or(near, "; art runs compare lists the metrics of runs")
 }

@@ -77,8 +77,7 @@ func (d *differ) run(args []string, stdout, stderr io.Writer) error {
 	out := []difference{}
 	for i, s := range list {
 		if d.all || replies[0][i] != replies[1][i] {
-			out = append(out, difference{i, s.question(), s.Answer,
-				[2]string{replies[0][i], replies[1][i]}})
+			out = append(out, difference{i, s.question(), s.Answer, [2]string{replies[0][i], replies[1][i]}})
 		}
 	}
 	return writeResult(stdout, d.asJSON, out, d.text(args, out, len(list)))

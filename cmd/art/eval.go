@@ -147,8 +147,7 @@ func (e *evaluator) run(args []string, stdout, stderr io.Writer) (err error) {
 	}
 	result.Score, result.Low, result.High = plot.RewardInterval(groups)
 	if math.IsNaN(result.Score) {
-		return fmt.Errorf("every reply failed, of %d; the first: %s", result.Failures,
-			groups[0].Failures[0].Message)
+		return fmt.Errorf("every reply failed, of %d; the first: %s", result.Failures, groups[0].Failures[0].Message)
 	}
 	if e.store != "" {
 		if err := e.keep(args[0], groups); err != nil {
@@ -293,9 +292,8 @@ func judge(m *art.Model, list []scenario, groups []*art.TrajectoryGroup, rubric 
 
 // rubricFor is what the judge goes by.
 func rubricFor(s *scenario, rubric string) string {
-	if rubric == "" {
-		rubric = "The last reply is right and complete: 1. It is partly right: in between. It is wrong or says nothing: 0."
-	}
+	rubric = cmp.Or(rubric,
+		"The last reply is right and complete: 1. It is partly right: in between. It is wrong or says nothing: 0.")
 	if s.Answer != nil {
 		rubric += fmt.Sprintf("\nA right answer is, in these or other words: %q", *s.Answer)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -55,10 +56,7 @@ func unknownVerb(before []string, name string, after []string) error {
 		}
 		return badUsage("there is no art %s: it is\n\n  %s", name, line)
 	}
-	meant := closest(typed, near)
-	if meant == "" {
-		meant = closest(typed, sortedKeys(typable))
-	}
+	meant := cmp.Or(closest(typed, near), closest(typed, sortedKeys(typable)))
 	text := fmt.Sprintf("no verb is called %q", name)
 	if meant != "" {
 		text += fmt.Sprintf(", did you mean %s?", typable[meant])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"flag"
@@ -59,9 +60,7 @@ func (i *initVerb) run(args []string, stdout, _ io.Writer) error {
 	if !nameOfProject.MatchString(name) {
 		return badUsage("%q: a project is called by letters, digits, _, . and -", name)
 	}
-	if i.module == "" {
-		i.module = name
-	}
+	i.module = cmp.Or(i.module, name)
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s is not empty: take another folder", dir)
 	}

@@ -253,7 +253,7 @@ func (r inspection) table() string {
 			"adapter", "work", "programs", "training", "recomputed")
 	}
 	for _, m := range r.Memory {
-		size := func(bytes float64) string { return sizeText(int64(bytes)) }
+		size := func(bytes float64) string { return quantity.Bytes(int64(bytes)) }
 		fmt.Fprintf(&b, "%10d%10s%10s%12s%12s%12s%12s%12s%12s%12s\n", m.Length, size(m.Process),
 			size(m.Inference.Weights), size(m.Inference.Cache), size(m.Infer), size(m.Training.Adapter),
 			size(m.Training.Work), size(m.Training.Programs), size(m.Train), size(m.Least))
@@ -277,7 +277,7 @@ func (r inspection) weights() (lines []string) {
 	}
 	for _, t := range r.Types {
 		lines = append(lines,
-			fmt.Sprintf("%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, sizeText(t.Bytes)))
+			fmt.Sprintf("%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, quantity.Bytes(t.Bytes)))
 	}
 	return lines
 }

@@ -144,9 +144,7 @@ type trainingLayout struct {
 }
 
 // training describes a training of sequences of up to length tokens: of adapters, or with no layout of all weights.
-func (p memoryPlan) training(
-	c *model.Config, layout *lora.Adapter, length int, on graphx.Profile,
-) trainingReport {
+func (p memoryPlan) training(c *model.Config, layout *lora.Adapter, length int, on graphx.Profile) trainingReport {
 	t := plan.TrainingOf(c, layout)
 	t.On = on
 	s := plan.Sizes{Workers: min(p.workers, on.RunsAtOnce())}
@@ -172,10 +170,10 @@ func (r trainingReport) lines() []string {
 		copies = "training of all weights: copies"
 	}
 	lines := []string{fmt.Sprintf("%s %s, work up to %s, or %s with layers computed again; micro-batches at once: %d",
-		copies, sizeText(r.Adapter), sizeText(r.Work), sizeText(r.Recomputed), r.Workers)}
+		copies, quantity.Bytes(r.Adapter), quantity.Bytes(r.Work), quantity.Bytes(r.Recomputed), r.Workers)}
 	if len(r.Layouts) == 0 {
 		return append(lines, fmt.Sprintf("programs of micro-batches, of layouts as they occur: up to %s are kept",
-			sizeText(r.Programs)))
+			quantity.Bytes(r.Programs)))
 	}
 	return append(lines,
 		fmt.Sprintf("%s of micro-batches, each with a program for a loss and one for logprobs, beside three for "+
@@ -258,7 +256,7 @@ func (r deviceReport) lines() []string {
 	lines := []string{
 		fmt.Sprintf("%s, %s of %s: weights %s, cache %s, work up to %s", r.Device,
 			quantity.Of(r.Slots, "reply"), quantity.Of(r.Length, "token"),
-			sizeText(r.Weights), sizeText(r.Cache), sizeText(r.Work)),
+			quantity.Bytes(r.Weights), quantity.Bytes(r.Cache), quantity.Bytes(r.Work)),
 		fmt.Sprintf("%s for the adapters of a layout, and those of the cache%s:", quantity.Of(len(r.Programs), "program"),
 			kept),
 	}
@@ -336,6 +334,6 @@ func (r gpuReport) String() string {
 	if r.Problem != "" {
 		return "memory of the GPU unknown: " + r.Problem
 	}
-	return fmt.Sprintf("%s: memory %s, %s free, of which a process may take %s", r.Name, sizeText(r.Total),
-		sizeText(r.Free), sizeText(r.Usable))
+	return fmt.Sprintf("%s: memory %s, %s free, of which a process may take %s", r.Name, quantity.Bytes(r.Total),
+		quantity.Bytes(r.Free), quantity.Bytes(r.Usable))
 }

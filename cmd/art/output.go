@@ -20,7 +20,6 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/track/terminal"
 	"github.com/goart-dev/art/internal/basemodel"
-	"github.com/goart-dev/art/internal/quantity"
 )
 
 // width of texts that are printed for people.
@@ -96,9 +95,6 @@ func write(w io.Writer, text string) error {
 
 // sortedKeys are the keys of a map, in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
-
-// sizeText writes bytes.
-func sizeText(bytes int64) string { return quantity.Bytes(bytes) }
 
 // warnings logs what a user should know of a run, and nothing else.
 func warnings(stderr io.Writer) *slog.Logger {

@@ -257,27 +257,17 @@ func (p *plotter) batch(names []string, stderr io.Writer) (_ plot.Drawing, err e
 	if len(names) != 1 || p.bars {
 		return nil, badUsage("--batch wants one RUN@STEP, without --bars")
 	}
-	run, step, err := findRun(names[0])
-	if err != nil {
-		return nil, err
-	}
-	if !strings.Contains(names[0], "@") {
-		step--
-	}
-	if step < 0 {
-		return nil, errors.New("the run has no update yet")
-	}
 	ctx := context.Background()
-	backend, done, err := recompute(ctx, run, p.device, stderr)
+	update, err := recompute(ctx, names[0], p.device, stderr)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	steps, err := backend.Packed(ctx, run.Dir(), step)
+	defer func() { err = errors.Join(err, update.done()) }()
+	steps, err := update.Packed(ctx, update.run.Dir(), update.step)
 	if err != nil {
 		return nil, err
 	}
-	if other := otherDevice(run.About().Device, backend.Device()); other != "" {
+	if other := otherDevice(update.run.About().Device, update.Device()); other != "" {
 		fmt.Fprintf(stderr, "art: runs plot: %s, so micro-batches may have been others; "+
 			"take the device of the run with --device\n", other)
 	}
@@ -288,7 +278,7 @@ func (p *plotter) batch(names []string, stderr io.Writer) (_ plot.Drawing, err e
 		}
 	}
 	if len(drawing.Parts) == 0 {
-		return nil, fmt.Errorf("step %d was trained on nothing", step)
+		return nil, fmt.Errorf("step %d was trained on nothing", update.step)
 	}
 	return drawing, nil
 }

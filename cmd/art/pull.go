@@ -12,6 +12,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/hub"
@@ -189,7 +190,7 @@ func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
 		return writeJSON(stdout, out)
 	}
 	for _, f := range out.Files {
-		if err := write(stdout, fmt.Sprintf("%11s  %s\n", sizeText(f.Bytes), filepath.Join(dir, f.Name))); err != nil {
+		if err := write(stdout, fmt.Sprintf("%11s  %s\n", quantity.Bytes(f.Bytes), filepath.Join(dir, f.Name))); err != nil {
 			return err
 		}
 	}

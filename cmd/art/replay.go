@@ -59,27 +59,17 @@ type replay struct {
 
 // run makes a step again.
 func (v *replay) run(name string, stdout, stderr io.Writer) (err error) {
-	run, step, err := findRun(name)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(name, "@") {
-		step--
-	}
-	if step < 0 {
-		return errors.New("the run has no update yet")
-	}
 	ctx := context.Background()
-	backend, done, err := recompute(ctx, run, v.device, stderr)
+	update, err := recompute(ctx, name, v.device, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	r, err := backend.Replay(ctx, run.Dir(), step)
+	defer func() { err = errors.Join(err, update.done()) }()
+	r, err := update.Replay(ctx, update.run.Dir(), update.step)
 	if err != nil {
 		return err
 	}
-	return v.report(r, backend.Device(), stdout)
+	return v.report(r, update.Device(), stdout)
 }
 
 // report prints the result of a replay on a device. One that differs is an error.
@@ -119,17 +109,30 @@ func openScratch(ctx context.Context, o local.Options) (b *local.Backend, done f
 	return b, func() error { return errors.Join(b.Close(), os.RemoveAll(o.Dir)) }, nil
 }
 
-// recompute opens a backend that computes updates of a run again, until done.
-func recompute(
-	ctx context.Context, run *rundir.Run, device string, progress io.Writer,
-) (backend *local.Backend, done func() error, err error) {
-	backend, done, err = openScratch(ctx, local.Options{
-		Device: device, Progress: progress, Slots: 1, Weights: run.About().Weights,
-	})
-	if err != nil {
-		err = openError(err, run)
+// recomputing is a backend that computes an update of a run again: the one from a step to the next.
+type recomputing struct {
+	*local.Backend
+	run  *rundir.Run
+	step int
+	done func() error
+}
+
+// recompute opens the backend for the update from the step that a name has, or else for the newest.
+func recompute(ctx context.Context, name, device string, progress io.Writer) (u recomputing, err error) {
+	if u.run, u.step, err = findRun(name); err != nil {
+		return u, err
 	}
-	return backend, done, err
+	if !strings.Contains(name, "@") {
+		u.step--
+	}
+	if u.step < 0 {
+		return u, errors.New("the run has no update yet")
+	}
+	opts := local.Options{Device: device, Progress: progress, Slots: 1, Weights: u.run.About().Weights}
+	if u.Backend, u.done, err = openScratch(ctx, opts); err != nil {
+		err = openError(err, u.run)
+	}
+	return u, err
 }
 
 // openError adds to the error of opening a backend for a run what the verb can do about it.

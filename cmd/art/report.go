@@ -21,6 +21,7 @@ import (
 
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/rundir"
+	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/secret"
 )
 
@@ -87,7 +88,7 @@ func (r *reporter) report(name string, stdout io.Writer) (err error) {
 	if err := errors.Join(z.Close(), os.WriteFile(r.out, file.Bytes(), 0o644)); err != nil {
 		return err
 	}
-	return write(stdout, fmt.Sprintf("%s  %s\n", r.out, sizeText(int64(file.Len()))))
+	return write(stdout, fmt.Sprintf("%s  %s\n", r.out, quantity.Bytes(int64(file.Len()))))
 }
 
 // aboutPart is what the run was begun with, and by what.

@@ -59,7 +59,7 @@ something was last stored.`,
 						best = fmt.Sprint(*s.BestStep)
 					}
 					fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
-						number(s.Reward), sizeText(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
+						number(s.Reward), quantity.Bytes(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
 				}
 				return table.Flush()
 			}
@@ -89,7 +89,7 @@ func (s *runSummary) checkpoints() string {
 	if s.Checkpoints == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d of %s", s.Checkpoints, sizeText(s.StepBytes))
+	return fmt.Sprintf("%d of %s", s.Checkpoints, quantity.Bytes(s.StepBytes))
 }
 
 // number writes a value that may be absent.
@@ -232,7 +232,7 @@ func (v *pruner) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return write(stdout, fmt.Sprintf("%s; %s are free\n", text, sizeText(before-after)))
+	return write(stdout, fmt.Sprintf("%s; %s are free\n", text, quantity.Bytes(before-after)))
 }
 
 // lockRun opens a run to change it.

@@ -144,26 +144,21 @@ func load(name, adapter string) (m *loaded, err error) {
 		return nil, err
 	}
 	m = &loaded{source: s, device: device, config: base.Config, tokenizer: base.Tokenizer}
-	if err := m.upload(base); err != nil {
+	var a *lora.Adapter
+	if s.adapter != "" { // it is read before weights are copied to the device: that may fail
+		a, err = loadAdapter(s.adapter, m.config)
+	}
+	if err == nil {
+		m.params, err = base.Params(device)
+	}
+	if err == nil && a != nil {
+		m.adapter, err = engine.NewAdapter(device, m.config, m.params, a)
+	}
+	if err != nil {
 		device.Finalize()
 		return nil, err
 	}
 	return m, nil
-}
-
-// upload copies the weights to the device, and the adapter, which is read first: that may fail.
-func (m *loaded) upload(base *basemodel.Base) error {
-	var a *lora.Adapter
-	var err error
-	if m.source.adapter != "" {
-		if a, err = loadAdapter(m.source.adapter, m.config); err != nil {
-			return err
-		}
-	}
-	if m.params, err = base.Params(m.device); err == nil && a != nil {
-		m.adapter, err = engine.NewAdapter(m.device, m.config, m.params, a)
-	}
-	return err
 }
 
 // loadAdapter reads an adapter, which must fit the model.

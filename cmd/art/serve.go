@@ -121,8 +121,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.tenants, "tenants", "", "JSON `file` of tenants of --train: [{\"name\", \"keys\", ...}]")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "`name` of the tokenizer that clients of --train load; default: NAME")
 	flags.Float64Var(&o.alpha, "alpha", 32, "alpha of the adapters of --train, as a `number`")
-	flags.BoolVar(&o.child, "child", false,
-		"for a parent program: print JSON when ready, end with standard input")
+	flags.BoolVar(&o.child, "child", false, "for a parent program: print JSON when ready, end with standard input")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "`time` for replies to end when the program is told to")
 }
 

@@ -162,7 +162,7 @@ func (s *shower) print(r *rundir.Run, groups []*art.TrajectoryGroup, w io.Writer
 	b.WriteString("\n")
 	if steps, err := r.Steps(); err == nil && len(steps) > 0 {
 		fmt.Fprintf(&b, "%s, the newest of %s\n", quantity.Of(len(steps), "checkpoint"),
-			sizeText(runs.CheckpointBytes(r.Dir(), steps[len(steps)-1])))
+			quantity.Bytes(runs.CheckpointBytes(r.Dir(), steps[len(steps)-1])))
 	}
 	for _, t := range list {
 		s.trajectory(&b, t)
