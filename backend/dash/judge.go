@@ -72,7 +72,7 @@ func (j *Judge) Score(ctx context.Context, g *art.TrajectoryGroup) ([]*art.Traje
 		if v.drop {
 			return nil, nil
 		}
-		// Make scores rewards.
+		// The scores become the rewards.
 		for i, t := range g.Trajectories {
 			if t.Metrics == nil {
 				t.Metrics = map[string]float64{}

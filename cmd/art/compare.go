@@ -45,45 +45,33 @@ func compareRuns(names []string, asJSON bool, stdout io.Writer) error {
 			return err
 		}
 	}
-	keys := loggedMetrics(histories...)
-	if asJSON {
-		return writeJSON(stdout, compared(names, histories, keys))
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "newest (highest)\t%s\t\n", strings.Join(names, "\t"))
-	for _, key := range keys {
+	out := map[string]comparison{}
+	for _, key := range loggedMetrics(histories...) {
+		c := comparison{map[string]float64{}, map[string]float64{}}
 		fmt.Fprintf(table, "%s\t", key)
-		for _, rows := range histories {
-			newest, highest := extremes(rows, key)
+		for i, name := range names {
+			newest, highest := extremes(histories[i], key)
 			if math.IsNaN(newest) {
 				fmt.Fprint(table, "-\t")
 				continue
 			}
+			c.Newest[name], c.Highest[name] = newest, highest
 			fmt.Fprintf(table, "%.4g (%.4g)\t", newest, highest)
 		}
 		fmt.Fprintln(table)
+		out[key] = c
 	}
-	return table.Flush()
+	_ = table.Flush() // a strings.Builder has no errors
+	return writeResult(stdout, asJSON, out, text.String())
 }
 
 // comparison are the values of a metric, by run.
 type comparison struct {
 	Newest  map[string]float64 `json:"newest"`
 	Highest map[string]float64 `json:"highest"`
-}
-
-func compared(names []string, histories [][]art.HistoryRow, keys []string) map[string]comparison {
-	out := map[string]comparison{}
-	for _, key := range keys {
-		c := comparison{map[string]float64{}, map[string]float64{}}
-		for i, name := range names {
-			if newest, highest := extremes(histories[i], key); !math.IsNaN(newest) {
-				c.Newest[name], c.Highest[name] = newest, highest
-			}
-		}
-		out[key] = c
-	}
-	return out
 }
 
 // extremes returns the value of the last row that has a metric, and the highest; NaN for none.

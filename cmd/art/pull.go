@@ -126,12 +126,7 @@ weights of a GGUF file are dequantized: four or two bytes each.`,
 			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter, or of a run")
 			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
 			flags.Int64Var(&e.shard, "shard", 5e9, "maximum `bytes` of weights in a file; 0 is no limit")
-			return func(args []string, stdout, _ io.Writer) error {
-				if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
-					return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")
-				}
-				return e.export(args[0], args[1], stdout)
-			}
+			return e.run
 		},
 	}
 }
@@ -149,9 +144,13 @@ type exported struct {
 	Files  []pulledFile `json:"files"`
 }
 
-// export writes a model.
-func (e exporter) export(name, dir string, stdout io.Writer) (err error) {
-	s, err := find(name)
+// run writes a model.
+func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
+	if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
+		return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")
+	}
+	dir := args[1]
+	s, err := find(args[0])
 	if err == nil {
 		s, err = s.with(e.adapter)
 	}

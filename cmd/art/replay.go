@@ -32,12 +32,7 @@ not the one of the run. Without a step it is the newest update. Nothing is chang
 			var r replay
 			flags.StringVar(&r.device, "device", "", deviceUsage)
 			flags.BoolVar(&r.asJSON, "json", false, "print one JSON object: step, equal, difference, device, device_used")
-			return func(args []string, stdout, stderr io.Writer) error {
-				if len(args) != 1 {
-					return badUsage("want one RUN@STEP")
-				}
-				return r.run(args[0], stdout, stderr)
-			}
+			return r.run
 		},
 	}
 }
@@ -58,9 +53,12 @@ type replay struct {
 }
 
 // run makes a step again.
-func (v *replay) run(name string, stdout, stderr io.Writer) (err error) {
+func (v *replay) run(args []string, stdout, stderr io.Writer) (err error) {
+	if len(args) != 1 {
+		return badUsage("want one RUN@STEP")
+	}
 	ctx := context.Background()
-	update, err := recompute(ctx, name, v.device, stderr)
+	update, err := recompute(ctx, args[0], v.device, stderr)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,7 @@ form or the name of one. Look at it before you hand it on.
 			var r reporter
 			flags.StringVar(&r.out, "out", "report.zip", "`file` to write")
 			flags.BoolVar(&r.trajectories, "trajectories", false, "add the trajectories, as JSON")
-			return func(args []string, stdout, _ io.Writer) error {
-				if len(args) != 1 {
-					return badUsage("want one RUN")
-				}
-				return r.report(args[0], stdout)
-			}
+			return r.run
 		},
 	}
 }
@@ -58,8 +53,11 @@ type reporter struct {
 	trajectories bool
 }
 
-func (r *reporter) report(name string, stdout io.Writer) (err error) {
-	run, _, err := findRun(name)
+func (r *reporter) run(args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 {
+		return badUsage("want one RUN")
+	}
+	run, _, err := findRun(args[0])
 	if err != nil {
 		return err
 	}

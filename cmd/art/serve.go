@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/server/child"
 )
 
@@ -64,19 +65,15 @@ being answered have the time of --drain. A second signal ends the program at onc
 
 // serveOptions are the verb serve with its flags.
 type serveOptions struct {
+	local.Options
 	addr, key, cert, certKey   string
 	operatorKey                string
 	limits                     limits
 	hosts, origins, rollouts   string
-	train, dir, tenants        string
-	tokenizer, device, weights string
-	cacheType                  string
-	replicas                   []string
-	toolFormat                 string
+	train, tenants, root       string // root is the folder of the runs
+	tokenizer, toolFormat      string
 	alpha                      float64
-	context, slots             int
-	cacheTokens, queue         int
-	logprobs, child, warmUp    bool
+	logprobs, child            bool
 	drain                      time.Duration
 	headerTimeout, idleTimeout time.Duration // of slow clients
 }
@@ -97,23 +94,23 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.certKey, "tls-key", "", "`file` of its private key")
 	flags.StringVar(&o.hosts, "hosts", "", "`names` of this server beside localhost, with commas; * is any")
 	flags.StringVar(&o.origins, "origins", "", "`origins` of web pages that may call it, with commas; * is any")
-	flags.StringVar(&o.device, "device", "", deviceUsage)
+	flags.StringVar(&o.Device, "device", "", deviceUsage)
 	flags.Func("replica", "a further `device` of the same kind, xla:cuda,device=1; may be repeated",
 		func(name string) error {
-			o.replicas = append(o.replicas, name)
+			o.Replicas = append(o.Replicas, name)
 			return nil
 		})
-	flags.BoolVar(&o.warmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
-	flags.StringVar(&o.weights, "weights", "", "`type` of matrices on the device: float32, the default, bfloat16, or\n"+
+	flags.BoolVar(&o.WarmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
+	flags.StringVar(&o.Weights, "weights", "", "`type` of matrices on the device: float32, the default, bfloat16, or\n"+
 		"int8 on a device of XLA")
 	flags.StringVar(&o.toolFormat, "tool-format", "", toolFormatUsage)
-	flags.IntVar(&o.context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
-	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
-	flags.IntVar(&o.cacheTokens, "cache-tokens", 0,
+	flags.IntVar(&o.Context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
+	flags.IntVar(&o.Slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")
+	flags.IntVar(&o.CacheTokens, "cache-tokens", 0,
 		"`tokens` in the KV cache of each base; 0: 2048 for each slot, if they fit")
-	flags.StringVar(&o.cacheType, "cache-type", "",
+	flags.StringVar(&o.CacheType, "cache-type", "",
 		"`type` of the KV cache, bfloat16 or float32; default: float32, on GPUs as weights")
-	flags.IntVar(&o.queue, "queue", 0,
+	flags.IntVar(&o.Queue, "queue", 0,
 		"`number` of requests of a base that may wait; others get status 429; 0: no limit")
 	flags.BoolVar(&o.logprobs, "logprobs", false, "give replies of base models logprobs and token ids; slower")
 	flags.StringVar(&o.rollouts, "rollouts", "", "record rollouts, and append complete groups to a `file` of JSONL")
@@ -139,7 +136,7 @@ func (o *serveOptions) run(args []string, stdout, stderr io.Writer) error {
 
 // serve serves until ctx ends. It listens before models are loaded, so that probes are answered meanwhile.
 func (o *serveOptions) serve(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	o.dir = runsRoot()
+	o.root = runsRoot()
 	if o.drain < 0 {
 		return badUsage("--drain %v: want 0 or more", o.drain)
 	}

@@ -63,19 +63,16 @@ func (o *serveOptions) open(stderr io.Writer) (h *host, err error) {
 			return h, err
 		}
 	}
-	dir := o.dir
+	dir := o.root
 	if o.train == "" { // the registered models are not kept
 		if dir, err = os.MkdirTemp("", "art-"); err != nil {
 			return h, err
 		}
 		h.closers = append(h.closers, func() error { return os.RemoveAll(dir) })
 	}
-	h.backend, err = local.Open(context.Background(), &local.Options{
-		Dir: dir, Device: o.device, Replicas: o.replicas, Weights: o.weights, Context: o.context, Slots: o.slots,
-		CacheTokens: o.cacheTokens, CacheType: o.cacheType, Queue: o.queue, WarmUp: o.warmUp,
-		Rollouts: h.rollouts, Metrics: h.metrics, Progress: stderr, Logger: logger,
-	})
-	if err != nil {
+	o.Dir, o.Progress, o.Logger = dir, stderr, logger
+	o.Rollouts, o.Metrics = h.rollouts, h.metrics
+	if h.backend, err = local.Open(context.Background(), &o.Options); err != nil {
 		return h, err
 	}
 	h.closers = append(h.closers, h.backend.Close)

@@ -67,7 +67,7 @@ func (o *serveOptions) savedFolder(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reader, err := runs.NewReader(ref.Dir(o.dir))
+	reader, err := runs.NewReader(ref.Dir(o.root))
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func (o *serveOptions) savedFolder(path string) (string, error) {
 
 // runSize is what a run has on disk.
 func (o *serveOptions) runSize(project, run string) (n int64, err error) {
-	dir := runs.Reference{Project: project, Name: run}.Dir(o.dir)
+	dir := runs.Reference{Project: project, Name: run}.Dir(o.root)
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -120,7 +120,7 @@ func (h *host) openTinker(o *serveOptions, logger *slog.Logger) (http.Handler, e
 		}
 	}
 	h.tinker, err = tinker.New(backend, &tinker.Options{
-		Dir: filepath.Join(o.dir, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.slots, Logger: logger,
+		Dir: filepath.Join(o.root, ".tinker"), Bases: bases, Tenants: tenants, Alpha: o.alpha, Slots: o.Slots, Logger: logger,
 		Folder: o.savedFolder, MaxBody: int64(o.limits.body), Limits: tinker.Limits{
 			QueuedBytes: int64(o.limits.queue), ResultBytes: int64(o.limits.results),
 			MetadataBytes: int64(o.limits.metadata), StoredBytes: int64(o.limits.storage),
@@ -157,7 +157,7 @@ func (h *host) openWandb(
 		return nil, err
 	}
 	opts := &wandb.Options{
-		Dir: filepath.Join(o.dir, ".wandb-training"), Logger: logger, Events: watch.Events(), Size: o.runSize,
+		Dir: filepath.Join(o.root, ".wandb-training"), Logger: logger, Events: watch.Events(), Size: o.runSize,
 		MaxBody: int64(o.limits.body),
 		Limits:  wandb.Limits{QueuedBytes: int64(o.limits.queue), StoredBytes: int64(o.limits.storage)},
 	}

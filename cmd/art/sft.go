@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -46,7 +47,7 @@ steps stay on the disk.`,
 			flags.IntVar(&s.epochs, "epochs", 1, "times that the data is passed over")
 			flags.IntVar(&s.maxSteps, "max-steps", 0, "`step` at which the run ends; 0 is after all epochs")
 			flags.Float64Var(&s.cfg.LearningRate, "rate", 0, "learning rate; 0 is that of the size of the model")
-			flags.StringVar(&s.schedule, "schedule", constant,
+			flags.StringVar((*string)(&s.cfg.Schedule), "schedule", string(art.ScheduleConstant),
 				"learning rate up to the last step: constant, or falling to 0: linear, cosine")
 			flags.Float64Var(&s.cfg.Warmup, "warmup", 0,
 				"`fraction` of all steps, 0 to 1, over which the learning rate rises from 0")
@@ -54,8 +55,10 @@ steps stay on the disk.`,
 				"replies of an example that are trained on: all, or the last")
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
-			flags.StringVar(&s.weights, "weights", "", "`type` of matrices on the device: float32, the default, or bfloat16")
-			flags.IntVar(&s.context, "context", 0, "most `tokens` of an example; 0 is that of the model, if it fits into memory")
+			flags.StringVar(&s.local.Weights, "weights", "",
+				"`type` of matrices on the device: float32, the default, or bfloat16")
+			flags.IntVar(&s.local.Context, "context", 0,
+				"most `tokens` of an example; 0 is that of the model, if it fits into memory")
 			return s.run
 		},
 	}
@@ -63,32 +66,32 @@ steps stay on the disk.`,
 
 // sftVerb is the verb sft with its flags.
 type sftVerb struct {
-	name                           string
-	opts                           art.ModelOptions
-	trained                        trainedFlags
-	cfg                            art.SFTConfig
-	size, shuffle, epochs, context int
-	keep, maxSteps                 int
-	validation, schedule, weights  string
-	steps                          int // of the whole run, if the learning rate depends on them
+	name                  string
+	opts                  art.ModelOptions
+	trained               trainedFlags
+	cfg                   art.SFTConfig
+	local                 local.Options
+	size, shuffle, epochs int
+	keep, maxSteps        int
+	validation            string
+	steps                 int // of the whole run, if the learning rate depends on them
 }
 
 func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
-	if len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 || s.maxSteps < 0 {
+	schedules := []art.Schedule{art.ScheduleConstant, art.ScheduleLinear, art.ScheduleCosine}
+	switch {
+	case len(args) == 0 || s.size < 1 || s.epochs < 1 || s.shuffle < 0 || s.maxSteps < 0:
 		return badUsage("want at least one FILE, --size and --epochs of at least 1, and --shuffle and --max-steps of 0 or " +
 			"more")
-	}
-	if err := s.setSchedule(); err != nil {
-		return err
-	}
-	if err := s.trained.set(&s.opts); err != nil {
-		return err
-	}
-	switch {
+	case !slices.Contains(schedules, s.cfg.Schedule):
+		return badUsage("--schedule %s: want %s, %s or %s", s.cfg.Schedule, schedules[0], schedules[1], schedules[2])
 	case s.keep < 0:
 		return badUsage("--keep %d: want the number of steps to keep, or 0 for all", s.keep)
 	case s.keep > 0:
 		s.opts.Retention = &art.Retention{Newest: s.keep}
+	}
+	if err := s.trained.set(&s.opts); err != nil {
+		return err
 	}
 	if s.validation != "" {
 		list, err := readRecords[art.Example](s.validation)
@@ -110,9 +113,8 @@ func (s *sftVerb) run(args []string, stdout, stderr io.Writer) (err error) {
 	if err := errors.Join(s.tryFiles(args), s.countSteps(ctx, args)); err != nil {
 		return err
 	}
-	backend, err := local.Open(ctx, &local.Options{
-		Dir: runsRoot(), Progress: stderr, Logger: warnings(stderr), Context: s.context, Weights: s.weights,
-	})
+	s.local.Dir, s.local.Progress, s.local.Logger = runsRoot(), stderr, warnings(stderr)
+	backend, err := local.Open(ctx, &s.local)
 	if err != nil {
 		return err
 	}
@@ -204,23 +206,9 @@ func stepText(result *art.TrainResult, n int) string {
 	return text + "\n"
 }
 
-// constant is the schedule of art sft under which the learning rate does not fall.
-const constant = string(art.ScheduleConstant)
-
-// setSchedule translates --schedule.
-func (s *sftVerb) setSchedule() error {
-	switch shape := art.Schedule(s.schedule); shape {
-	case art.ScheduleConstant, art.ScheduleLinear, art.ScheduleCosine:
-		s.cfg.Schedule = shape
-	default:
-		return badUsage("--schedule %s: want %s, %s or %s", shape, constant, art.ScheduleLinear, art.ScheduleCosine)
-	}
-	return nil
-}
-
 // countSteps reads the files once, if the learning rate depends on the number of steps.
 func (s *sftVerb) countSteps(ctx context.Context, files []string) error {
-	if s.schedule == constant && s.cfg.Warmup == 0 {
+	if s.cfg.Schedule == art.ScheduleConstant && s.cfg.Warmup == 0 {
 		return nil
 	}
 	examples := 0

@@ -10,11 +10,7 @@ import (
 // TestSFTVerb_Rates: steps that are trained one by one have the rates of the schedule of the whole run.
 func TestSFTVerb_Rates(t *testing.T) {
 	for _, schedule := range []art.Schedule{art.ScheduleConstant, art.ScheduleLinear, art.ScheduleCosine} {
-		s := &sftVerb{schedule: string(schedule), steps: 8}
-		if err := s.setSchedule(); err != nil {
-			t.Fatal(err)
-		}
-		s.cfg.LearningRate, s.cfg.Warmup = 1, 0.25
+		s := &sftVerb{cfg: art.SFTConfig{Schedule: schedule, LearningRate: 1, Warmup: 0.25}, steps: 8}
 		want := art.RateSchedule{Rate: 1, Steps: 8, Warmup: 0.25, Shape: schedule}
 		for step := range 8 {
 			cfg := s.cfg

@@ -32,7 +32,7 @@ func (s *sweep) report(trials []*trial, stdout io.Writer) error {
 		return err
 	}
 	keys := splitList(s.metrics)
-	// The cells of the table, row by row from its head on.
+	// The rows of the table, from its head on.
 	head := []string{"SETTINGS", "SEEDS", "STEP"}
 	for _, key := range keys {
 		head = append(head, strings.ToUpper(key), "HIGHEST")
