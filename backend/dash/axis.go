@@ -135,8 +135,13 @@ func (a *axis) rounds(n int) (list []float64) {
 	if a.kind == xStep {
 		step = max(step, 1)
 	}
-	if a.kind == xTime {
-		step = timeStep(step)
+	if a.kind == xTime && step >= 1 { // seconds, minutes, hours or days
+		round := []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
+		if i, _ := slices.BinarySearch(round, step); i < len(round) {
+			step = round[i]
+		} else {
+			step = math.Ceil(step/86400) * 86400
+		}
 	}
 	if !finite(step) || step <= 0 {
 		return nil
@@ -156,18 +161,6 @@ func roundStep(x float64) float64 {
 		}
 	}
 	return 10 * power
-}
-
-// timeStep returns a round number of seconds, minutes, hours or days, at least x seconds where there is one.
-func timeStep(x float64) float64 {
-	if x < 1 {
-		return x
-	}
-	round := []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
-	if i, _ := slices.BinarySearch(round, x); i < len(round) {
-		return round[i]
-	}
-	return math.Ceil(x/86400) * 86400
 }
 
 // number writes a value with four digits.

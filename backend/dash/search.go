@@ -96,12 +96,25 @@ func (d *searchData) search(s *store, r *run, step int) error {
 
 // searchFile looks through one file.
 func (d *searchData) searchFile(s *store, r *run, split string, step int) error {
+	at := &place{Run: r.name, Split: split, Step: step}
 	x, err := s.index(r, split, step)
 	if err != nil {
 		return err
 	}
 	if d.Filter.Failed {
-		d.failures(x, r, split, step)
+		for _, g := range x.groups {
+			for _, f := range g.failures {
+				text := f.Type + ": " + f.Message
+				if !contains(text, d.Filter.Text) {
+					continue
+				}
+				if d.Full = len(d.Hits) >= maxHits; d.Full {
+					return nil
+				}
+				d.Hits = append(d.Hits, hit{Link: at.Link("group", "group", g.number), Split: split, Step: step, Group: g.number,
+					Trajectory: f.Attempt, Failure: oneLine(text, 200)})
+			}
+		}
 		return nil
 	}
 	rewards := map[[2]int]float64{}
@@ -120,30 +133,12 @@ func (d *searchData) searchFile(s *store, r *run, split string, step int) error 
 		}
 		role, snippet, ok := d.Filter.find(messages)
 		if ok {
-			d.Hits = append(d.Hits, hit{Link: link("group", "run", r.name, "split", split, "step", step, "group", group) +
-				fmt.Sprintf("#t%d", trajectory), Split: split, Step: step, Group: group, Trajectory: trajectory,
-				Reward: number(reward), Role: role, Snippet: snippet})
+			d.Hits = append(d.Hits, hit{Link: at.Link("group", "group", group) + fmt.Sprintf("#t%d", trajectory), Split: split,
+				Step: step, Group: group, Trajectory: trajectory, Reward: number(reward), Role: role, Snippet: snippet})
 		}
 		d.Full = len(d.Hits) >= maxHits
 		return !d.Full
 	})
-}
-
-// failures lists the failed rollouts of a file.
-func (d *searchData) failures(x *index, r *run, split string, step int) {
-	for _, g := range x.groups {
-		for _, f := range g.failures {
-			text := f.Type + ": " + f.Message
-			if !contains(text, d.Filter.Text) {
-				continue
-			}
-			if d.Full = len(d.Hits) >= maxHits; d.Full {
-				return
-			}
-			d.Hits = append(d.Hits, hit{Link: link("group", "run", r.name, "split", split, "step", step, "group", g.number),
-				Split: split, Step: step, Group: g.number, Trajectory: f.Attempt, Failure: oneLine(text, 200)})
-		}
-	}
 }
 
 // contains reports whether a text contains another, in any case.

@@ -70,9 +70,18 @@ func examineFolder(name, dir string) (r inspection, config *model.Config, err er
 		return r, nil, err
 	}
 	r = count.inspection(name, dir)
-	if r.Architecture, err = architecture(dir); err != nil {
+	content, err := os.ReadFile(filepath.Join(dir, model.ConfigFile))
+	if err != nil {
 		return r, nil, err
 	}
+	var c struct {
+		Architectures []string `json:"architectures"`
+		ModelType     string   `json:"model_type"`
+	}
+	if err := json.Unmarshal(content, &c); err != nil {
+		return r, nil, in(dir, fmt.Errorf("%s: %w", model.ConfigFile, err))
+	}
+	r.Architecture = cmp.Or(strings.Join(c.Architectures, ", "), c.ModelType, "unknown") // supported or not
 	r.Template = templateOf(tokenizer.Load(dir))
 	if config, err = model.LoadConfig(dir); err != nil {
 		r.Problem = err.Error()
@@ -104,22 +113,6 @@ func countFolder(dir string) (count counter, missing bool, err error) {
 		count.add(string(t.DType), elements(t.Shape), int64(len(t.Data)))
 	}
 	return count, false, set.Close()
-}
-
-// architecture returns the name of the architecture, supported or not.
-func architecture(dir string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(dir, model.ConfigFile))
-	if err != nil {
-		return "", err
-	}
-	var c struct {
-		Architectures []string `json:"architectures"`
-		ModelType     string   `json:"model_type"`
-	}
-	if err := json.Unmarshal(content, &c); err != nil {
-		return "", in(dir, fmt.Errorf("%s: %w", model.ConfigFile, err))
-	}
-	return cmp.Or(strings.Join(c.Architectures, ", "), c.ModelType, "unknown"), nil
 }
 
 // examineGGUF reads the header of a GGUF file.

@@ -68,18 +68,27 @@ func (o *tokenizeOptions) run(args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tokens := o.tokens(tok, text)
-	if o.json {
-		ids := make([]int32, len(tokens))
-		for i, r := range tokens {
-			ids[i] = r.ID
+	var ids []int32
+	var spans []tokenizer.Span
+	if o.ordinary {
+		ids = tok.EncodeOrdinary(text)
+	} else {
+		ids, spans = tok.EncodeOffsets(text, o.special)
+	}
+	tokens := make([]tokenRow, len(ids))
+	for i, id := range ids {
+		tokens[i] = tokenRow{ID: id, Token: tok.Token(id)}
+		if spans != nil {
+			tokens[i].Start, tokens[i].End = &spans[i].Start, &spans[i].End
 		}
+	}
+	if o.json {
 		e := json.NewEncoder(stdout)
 		e.SetEscapeHTML(false)
 		return e.Encode(struct {
 			IDs    []int32    `json:"ids"`
 			Tokens []tokenRow `json:"tokens"`
-		}{ids, tokens})
+		}{append([]int32{}, ids...), tokens}) // an empty list, not null
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, r := range tokens {
@@ -111,21 +120,6 @@ type tokenRow struct {
 	Token string `json:"token"`
 	Start *int   `json:"start,omitempty"`
 	End   *int   `json:"end,omitempty"`
-}
-
-func (o *tokenizeOptions) tokens(tok *tokenizer.Tokenizer, text string) []tokenRow {
-	rows := []tokenRow{}
-	if o.ordinary {
-		for _, id := range tok.EncodeOrdinary(text) {
-			rows = append(rows, tokenRow{ID: id, Token: tok.Token(id)})
-		}
-		return rows
-	}
-	ids, spans := tok.EncodeOffsets(text, o.special)
-	for i, id := range ids {
-		rows = append(rows, tokenRow{ID: id, Token: tok.Token(id), Start: &spans[i].Start, End: &spans[i].End})
-	}
-	return rows
 }
 
 // vocabularies explains MODEL in the help of verbs that need a tokenizer only.
