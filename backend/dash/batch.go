@@ -212,16 +212,8 @@ func (b *batch) count(s sequence, shared int) {
 	c.Sequences++
 	own := len(s.prompt) - shared
 	c.Tokens, c.Context = c.Tokens+own+s.length(), c.Context+own
+	byKind := map[string]*int{"context": &c.Context, "trained": &c.Trained, "forced": &c.Forced, "skipped": &c.Skipped}
 	for _, p := range s.spans {
-		switch p.kind {
-		case "context":
-			c.Context += p.n
-		case "trained":
-			c.Trained += p.n
-		case "forced":
-			c.Forced += p.n
-		case "skipped":
-			c.Skipped += p.n
-		}
+		*byKind[p.kind] += p.n
 	}
 }
