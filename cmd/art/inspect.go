@@ -39,75 +39,83 @@ is, and how much of it can be planned with.
 The graphs of both are compiled for exact numbers. The last column is that of training with layers
 that are computed again, which a training chooses where memory is short. Sums include 134 MB for
 the rest of the process.`,
-		define: defineInspect,
+		define: func(flags *flag.FlagSet) action {
+			var i inspector
+			flags.BoolVar(&i.asJSON, "json", false, "print one JSON object")
+			flags.StringVar(&i.lengths, "lengths", "",
+				"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
+			flags.IntVar(&i.plan.slots, "slots", plan.DefaultSlots, "replies sampled at once")
+			flags.IntVar(&i.plan.tokens, "cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
+			i.adapter.define(flags, "that of the run, or 8")
+			flags.BoolVar(&i.plan.full, "full", false, "training of all weights, in place of an adapter")
+			flags.StringVar(&i.plan.on, "device", "",
+				"`device` to list programs and memory of, such as xla:cuda; it is not opened")
+			flags.StringVar(&i.weights, "weights", "float32", "`type` of matrices on it: float32, bfloat16 or int8")
+			flags.StringVar(&i.cacheType, "cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
+			flags.IntVar(&i.plan.workers, "workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
+			return i.run
+		},
 	}
 }
 
-// defineInspect defines the flags of inspect.
-func defineInspect(flags *flag.FlagSet) action {
-	asJSON := flags.Bool("json", false, "print one JSON object")
-	lengths := flags.String("lengths", "",
-		"`tokens` of prompt and reply, a comma-separated list; 512,2048 or the context")
-	slots := flags.Int("slots", plan.DefaultSlots, "replies sampled at once")
-	tokens := flags.Int("cache-tokens", 0, "tokens in the KV cache; 0 is the length, for each slot")
-	var adapter loraFlags
-	adapter.define(flags, "that of the run, or 8")
-	full := flags.Bool("full", false, "training of all weights, in place of an adapter")
-	device := flags.String("device", "", "`device` to list programs and memory of, such as xla:cuda; it is not opened")
-	weights := flags.String("weights", "float32", "`type` of matrices on it: float32, bfloat16 or int8")
-	cacheType := flags.String("cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
-	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
-	return func(args []string, stdout, _ io.Writer) error {
-		if len(args) != 1 {
-			return badUsage("one model: art model inspect [flags] MODEL")
-		}
-		var list []int
-		if *lengths != "" {
-			var err error
-			if list, err = countList("lengths", *lengths, 2); err != nil {
-				return err
-			}
-		}
-		if *slots < 1 || adapter.lora.Rank < 0 || *workers < 1 || *tokens < 0 {
-			return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
-				*slots, adapter.lora.Rank, *workers, *tokens)
-		}
-		if *full && !adapter.empty() {
-			return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
-		}
-		l := adapter.chosen()
-		if err := checkInspected(*device, *weights, *cacheType); err != nil {
+// inspector is the verb model inspect with its flags.
+type inspector struct {
+	asJSON                      bool
+	lengths, weights, cacheType string
+	adapter                     loraFlags
+	plan                        memoryPlan
+}
+
+// run prints what a model is. A model that cannot be used is an error, after what is known of it.
+func (i *inspector) run(args []string, stdout, _ io.Writer) error {
+	p := i.plan
+	kind, _, _ := strings.Cut(p.on, ":")
+	_, known := matrixTypes[i.weights]
+	switch {
+	case len(args) != 1:
+		return badUsage("one model: art model inspect [flags] MODEL")
+	case p.slots < 1 || i.adapter.lora.Rank < 0 || p.workers < 1 || p.tokens < 0:
+		return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
+			p.slots, i.adapter.lora.Rank, p.workers, p.tokens)
+	case p.full && !i.adapter.empty():
+		return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
+	case !known:
+		return badUsage("--weights %s: want float32, bfloat16 or int8", i.weights)
+	case i.cacheType != "float32" && i.cacheType != "bfloat16":
+		return badUsage("--cache-type %s: want float32 or bfloat16", i.cacheType)
+	case p.on == "" && (i.weights != "float32" || i.cacheType != "float32"):
+		return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", i.weights,
+			i.cacheType)
+	case p.on != "" && kind != cpu.Name && kind != "xla":
+		return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", p.on)
+	case kind == cpu.Name && (i.weights == "int8" || i.cacheType == "bfloat16"):
+		return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
+			"a device of XLA", p.on, i.weights, i.cacheType)
+	}
+	if i.lengths != "" {
+		var err error
+		if p.lengths, err = countList("lengths", i.lengths, 2); err != nil {
 			return err
 		}
-		p := memoryPlan{
-			lengths: list, slots: *slots, tokens: *tokens, full: *full, workers: *workers,
-			on: *device, matrices: matrixTypes[*weights], cacheType: matrixTypes[*cacheType],
-			adapter: lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA},
+	}
+	l := i.adapter.chosen()
+	p.adapter = lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA}
+	p.matrices, p.cacheType = matrixTypes[i.weights], matrixTypes[i.cacheType]
+	r, config, err := examine(args[0])
+	if err != nil {
+		return err
+	}
+	var problem error
+	if config != nil {
+		r.Memory, problem = p.memory(config, r.Adapter)
+		if p.on != "" && problem == nil {
+			r.GPU = gpuOf(p.on)
+			r.Device, problem = p.device(config, r.Adapter)
 		}
-		return inspectModel(args[0], p, *asJSON, stdout)
+	} else {
+		problem = errors.New(r.Problem)
 	}
-}
-
-// checkInspected checks a device and the types of what is on it. An empty device is none.
-func checkInspected(device, weights, cacheType string) error {
-	if _, ok := matrixTypes[weights]; !ok {
-		return badUsage("--weights %s: want float32, bfloat16 or int8", weights)
-	}
-	if cacheType != "float32" && cacheType != "bfloat16" {
-		return badUsage("--cache-type %s: want float32 or bfloat16", cacheType)
-	}
-	if device == "" && (weights != "float32" || cacheType != "float32") {
-		return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", weights, cacheType)
-	}
-	kind, _, _ := strings.Cut(device, ":")
-	if device != "" && kind != cpu.Name && kind != "xla" {
-		return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", device)
-	}
-	if kind == cpu.Name && (weights == "int8" || cacheType == "bfloat16") {
-		return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
-			"a device of XLA", device, weights, cacheType)
-	}
-	return nil
+	return errors.Join(writeResult(stdout, i.asJSON, r, r.table()), problem)
 }
 
 // inspection is what model inspect prints.
@@ -188,25 +196,6 @@ type lengthMemory struct {
 	// Recomputed are training and its total with layers that are computed again.
 	Recomputed plan.Memory `json:"recomputed"`
 	Least      float64     `json:"recomputed_total"`
-}
-
-// inspectModel prints what a model is. A model that cannot be used is an error, after what is known of it.
-func inspectModel(name string, p memoryPlan, asJSON bool, stdout io.Writer) error {
-	r, config, err := examine(name)
-	if err != nil {
-		return err
-	}
-	var problem error
-	if config != nil {
-		r.Memory, problem = p.memory(config, r.Adapter)
-		if p.on != "" && problem == nil {
-			r.GPU = gpuOf(p.on)
-			r.Device, problem = p.device(config, r.Adapter)
-		}
-	} else {
-		problem = errors.New(r.Problem)
-	}
-	return errors.Join(writeResult(stdout, asJSON, r, r.table()), problem)
 }
 
 // table is the inspection in text.
