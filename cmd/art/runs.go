@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/internal/migrate"
 	"github.com/goart-dev/art/internal/quantity"
@@ -31,40 +33,42 @@ train/reward, the size on disk, how many checkpoints are kept and what the newes
 something was last stored.`,
 		define: func(flags *flag.FlagSet) action {
 			asJSON := flags.Bool("json", false, "print JSON")
-			return func(_ []string, stdout, stderr io.Writer) error {
-				all, damaged := rundir.List(runsRoot())
-				list := []runSummary{}
-				for _, r := range all {
-					s, err := summarize(r)
-					if err != nil {
-						damaged = errors.Join(damaged, err)
-						continue
-					}
-					list = append(list, s)
-				}
-				if damaged != nil {
-					fmt.Fprintf(stderr, "art: runs list: left out: %v\n", damaged)
-				}
-				if *asJSON {
-					return writeJSON(stdout, list)
-				}
-				if len(list) == 0 {
-					return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
-				}
-				table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tCHECKPOINTS\tSTORED")
-				for _, s := range list {
-					best := "-"
-					if s.BestStep != nil {
-						best = fmt.Sprint(*s.BestStep)
-					}
-					fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
-						number(s.Reward), quantity.Bytes(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
-				}
-				return table.Flush()
-			}
+			return func(_ []string, stdout, stderr io.Writer) error { return listRuns(*asJSON, stdout, stderr) }
 		},
 	}
+}
+
+func listRuns(asJSON bool, stdout, stderr io.Writer) error {
+	all, damaged := rundir.List(runsRoot())
+	list := []runSummary{}
+	for _, r := range all {
+		s, err := summarize(r)
+		if err != nil {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
+		list = append(list, s)
+	}
+	if damaged != nil {
+		fmt.Fprintf(stderr, "art: runs list: left out: %v\n", damaged)
+	}
+	if asJSON {
+		return writeJSON(stdout, list)
+	}
+	if len(list) == 0 {
+		return write(stdout, fmt.Sprintf("no runs in %s; --dir or ART_DIR looks elsewhere\n", runsRoot()))
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RUN\tBASE\tSTEP\tBEST\tVAL/REWARD\tTRAIN/REWARD\tSIZE\tCHECKPOINTS\tSTORED")
+	for _, s := range list {
+		best := "-"
+		if s.BestStep != nil {
+			best = fmt.Sprint(*s.BestStep)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Run, s.Base, s.Step, best, number(s.Best),
+			number(s.Reward), quantity.Bytes(s.Bytes), s.checkpoints(), s.Stored.Format("2006-01-02 15:04"))
+	}
+	return table.Flush()
 }
 
 // runSummary is what runs list says of a run.
@@ -295,4 +299,62 @@ func (m *migrateVerb) run(args []string, stdout, _ io.Writer) error {
 		text += fmt.Sprintf("\nleft out %d:\n  %s", n, strings.Join(r.Problems, "\n  "))
 	}
 	return write(stdout, text+"\n")
+}
+
+func init() {
+	verbs["runs fork"] = verb{
+		summary: "begin a run with a step of another",
+		args:    "RUN NAME",
+		runs:    true,
+		text: `
+Makes a run that begins, at step 0, with the weights and the optimizer of a step of RUN, in the same
+project. A program continues it with the same ModelOptions: Fork and the name. The weights of the
+base have the type that they have in RUN; int8 needs a --device of XLA.
+
+` + runNames,
+		define: func(flags *flag.FlagSet) action {
+			device := flags.String("device", "", deviceUsage)
+			return func(args []string, stdout, stderr io.Writer) error {
+				if len(args) != 2 {
+					return badUsage("want RUN and the NAME of the new run")
+				}
+				return fork(args[0], args[1], *device, stdout, stderr)
+			}
+		},
+	}
+}
+
+// fork makes the run.
+func fork(from, name, device string, stdout, stderr io.Writer) (err error) {
+	r, step, err := findRun(from)
+	if err != nil {
+		return err
+	}
+	ref, name := runs.ReferenceOf(r.Dir()), strings.TrimPrefix(name, runPrefix)
+	ctx, root := context.Background(), filepath.Dir(filepath.Dir(filepath.Dir(r.Dir())))
+	if exists(filepath.Join(root, ref.Project, "models", name, "model.json")) { // a fork that failed has none
+		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
+	}
+	about := r.About()
+	backend, err := local.Open(ctx, &local.Options{
+		Dir: root, Device: device, Weights: about.Weights, Progress: stderr, Slots: 1, Context: 256,
+	})
+	if err != nil {
+		return openError(err, r)
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	opts := &art.ModelOptions{
+		Project: ref.Project, Base: about.Base, Seed: about.Seed, Fork: fmt.Sprintf("%s/%s@%d", ref.Project, ref.Name, step),
+	}
+	m := art.NewModel(name, opts)
+	if err := m.Register(ctx, backend); err != nil {
+		return err
+	}
+	dir, err := backend.Dir(m)
+	if err != nil {
+		return err
+	}
+	return write(stdout, fmt.Sprintf("%s\ncontinue it with\n"+
+		"art.NewModel(%q, &art.ModelOptions{Project: %q, Base: %q, Seed: %d, Fork: %q})\n",
+		dir, m.Name(), opts.Project, opts.Base, opts.Seed, opts.Fork))
 }
