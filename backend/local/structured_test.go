@@ -20,7 +20,6 @@ import (
 	"github.com/goart-dev/art/internal/trainset"
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
-	"github.com/goart-dev/art/tokenizer/chat"
 )
 
 // The tokens of the built-in model around reasoning, and a bias that keeps it from reasoning.
@@ -288,7 +287,7 @@ func TestComplete_FormatAfterReasoning(t *testing.T) {
 // calls without a grammar is unsupported, with its name.
 func TestComplete_RefusedGrammars(t *testing.T) {
 	b := open(t, t.TempDir())
-	m := art.NewModel("m", &art.ModelOptions{ToolFormat: chat.Qwen3Coder})
+	m := art.NewModel("m", &art.ModelOptions{ToolFormat: "qwen3_coder"})
 	require.NoError(t, m.Register(t.Context(), b))
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"not":{"type":"null"}}}}`)
 	_, err := m.Complete(t.Context(), ask("Hi"), &art.ChatOptions{
@@ -302,7 +301,7 @@ func TestComplete_RefusedGrammars(t *testing.T) {
 	})
 	require.ErrorIs(t, err, art.ErrUnsupported)
 	require.ErrorContains(t, err, "ToolChoice")
-	require.ErrorContains(t, err, chat.Qwen3Coder)
+	require.ErrorContains(t, err, "qwen3_coder")
 }
 
 // TestTrain_LeavesOutForcedTokens: what a grammar left no choice about is not trained on.

@@ -56,7 +56,7 @@ func TestComplete_ToolFormat(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, response.StatusCode)
 	require.Contains(t, text.String(), "ModelOptions.ToolFormat")
 
-	options.ToolFormat, options.Frozen = chat.Llama3JSON, false
+	options.ToolFormat, options.Frozen = "llama3_json", false
 	given := art.NewModel("given", &options)
 	require.NoError(t, given.Register(t.Context(), b))
 	reply, err := given.Complete(t.Context(), question, nil)

@@ -13,27 +13,27 @@ import (
 
 // textFormats write one call whose arguments are text in tags, by the parsers that read them.
 var textFormats = map[string]func(name string, arguments ...[2]string) string{
-	Qwen3Coder: func(name string, arguments ...[2]string) string {
+	qwen3Coder: func(name string, arguments ...[2]string) string {
 		return "<tool_call>\n" + qwenCall(name, arguments...) + "</tool_call>"
 	},
-	SeedOSS: func(name string, arguments ...[2]string) string {
+	seedOSS: func(name string, arguments ...[2]string) string {
 		return "<seed:tool_call>\n" + qwenCall(name, arguments...) + "</seed:tool_call>"
 	},
-	MiniMaxM2: func(name string, arguments ...[2]string) string {
+	miniMaxM2: func(name string, arguments ...[2]string) string {
 		text := "<minimax:tool_call>\n<invoke name=\"" + name + "\">\n"
 		for _, a := range arguments {
 			text += fmt.Sprintf("<parameter name=%q>%s</parameter>\n", a[0], a[1])
 		}
 		return text + "</invoke>\n</minimax:tool_call>"
 	},
-	GLM: func(name string, arguments ...[2]string) string {
+	glm: func(name string, arguments ...[2]string) string {
 		text := "<tool_call>" + name + "\n"
 		for _, a := range arguments {
 			text += fmt.Sprintf("<arg_key>%s</arg_key>\n<arg_value>%s</arg_value>\n", a[0], a[1])
 		}
 		return text + "</tool_call>"
 	},
-	DeepSeekV32: func(name string, arguments ...[2]string) string {
+	deepSeekV32: func(name string, arguments ...[2]string) string {
 		text := "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"" + name + "\">\n"
 		for _, a := range arguments { // the model forgot to say what is a string
 			text += fmt.Sprintf("<｜DSML｜parameter name=%q>%s</｜DSML｜parameter>\n", a[0], a[1])
@@ -159,10 +159,10 @@ func checkArguments(t *testing.T, parser, text string, tools []art.Tool, want st
 		early.early = true
 		got := art.Message{Role: art.RoleAssistant}
 		for _, piece := range strings.Split(text, "") {
-			early.add(piece).AddTo(&got)
+			early.add(piece).addTo(&got)
 		}
 		last, _ := early.close()
-		last.AddTo(&got)
+		last.addTo(&got)
 		if !reflect.DeepEqual(got, p.message) {
 			t.Fatalf("%s: %q, as it grows\n got %+v\nwant %+v", parser, text, got, p.message)
 		}
@@ -175,13 +175,13 @@ func TestParse_Reports(t *testing.T) {
 		file, parser string
 		want         []string
 	}{
-		{"optional_and_ref", Qwen3Coder, []string{
+		{"optional_and_ref", qwen3Coder, []string{
 			`{"days": 5, "budget": null, "where": {"zip": 12}, "who": ["a", "b"], "level": 2, "flag": true}`}},
-		{"optional_and_ref_glm", GLM, []string{`{"on": 5, "ref": {"k": 1}}`}},
-		{"optional_and_ref_minimax_m2", MiniMaxM2, []string{`{"on": 5, "ref": {"k": 1}}`}},
-		{"optional_and_ref_seed_oss", SeedOSS, []string{`{"on": 5, "ref": {"k": 1}}`}},
-		{"value_not_of_type", Qwen3Coder, []string{`{"day": "2026-01-15", "note": "x"}`, `{"day": 3}`}},
-		{"missing_close", Qwen3Coder, []string{`{"path": "a.py", "old": "foo"}`, `{"path": "a.py", "old": "foo"}`}},
+		{"optional_and_ref_glm", glm, []string{`{"on": 5, "ref": {"k": 1}}`}},
+		{"optional_and_ref_minimax_m2", miniMaxM2, []string{`{"on": 5, "ref": {"k": 1}}`}},
+		{"optional_and_ref_seed_oss", seedOSS, []string{`{"on": 5, "ref": {"k": 1}}`}},
+		{"value_not_of_type", qwen3Coder, []string{`{"day": "2026-01-15", "note": "x"}`, `{"day": 3}`}},
+		{"missing_close", qwen3Coder, []string{`{"path": "a.py", "old": "foo"}`, `{"path": "a.py", "old": "foo"}`}},
 	} {
 		var cases []struct {
 			Reply string

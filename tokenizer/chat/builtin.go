@@ -6,15 +6,9 @@ import (
 	"sync"
 )
 
-// The built-in formats, for models that come without a template.
-const (
-	// ChatML is the format of Qwen and others: "<|im_start|>role\ncontent<|im_end|>\n", with tools as Hermes has them.
-	ChatML = "chatml"
-	// Llama2 is the format of the chat models of Llama 2: "[INST] content [/INST]". It has no tools.
-	Llama2 = "llama2"
-	// Alpaca is the format of Stanford's Alpaca: "### Instruction:" and "### Response:". It has no tools.
-	Alpaca = "alpaca"
-)
+// ChatML is the built-in format of Qwen and others: "<|im_start|>role\ncontent<|im_end|>\n", with tools as Hermes has
+// them.
+const ChatML = "chatml"
 
 //go:embed formats/*.jinja
 var formatFiles embed.FS
@@ -28,9 +22,9 @@ type builtin struct {
 
 var builtins = sync.OnceValue(func() map[string]builtin {
 	out := map[string]builtin{
-		ChatML: {tokens: []string{"<|im_start|>", "<|im_end|>"}},
-		Llama2: {named: []string{"bos_token", "eos_token"}},
-		Alpaca: {named: []string{"eos_token"}},
+		ChatML:   {tokens: []string{"<|im_start|>", "<|im_end|>"}},
+		"llama2": {named: []string{"bos_token", "eos_token"}},
+		"alpaca": {named: []string{"eos_token"}},
 	}
 	for name, b := range out {
 		source, err := formatFiles.ReadFile("formats/" + name + ".jinja")

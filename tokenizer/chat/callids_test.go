@@ -36,7 +36,7 @@ func giveIDs(m *art.Message, parser string, prompt []int32) {
 // and those that the template checks, it takes. The model writes the same two calls in each reply.
 func TestRead_CallIDs(t *testing.T) {
 	for _, c := range replyCases {
-		if c.parser == NoTools {
+		if c.parser == noTools {
 			continue
 		}
 		template, tools := withTemplate(t, c.template, c.tokens...), []art.Tool{schema}
@@ -93,7 +93,7 @@ func TestRead_CallIDs(t *testing.T) {
 }
 
 // idFormats are the parsers of formats whose models write ids.
-var idFormats = []string{Apriel, Mistral, KimiK2}
+var idFormats = []string{apriel, mistral, kimiK2}
 
 // callsMessage is a message with calls of one function.
 func callsMessage(ids ...string) art.Message {
@@ -159,7 +159,7 @@ func TestRead_MistralIDs(t *testing.T) {
 	for own, kept := range map[string]bool{
 		"a1B2c3D4e": true, "x": false, "a1B2c3D4é": false, "a1B2-3D4e": false, "a1B2c3D4e5": false,
 	} {
-		p := smallFormat(t, Mistral, "").start(false, nil)
+		p := smallFormat(t, mistral, "").start(false, nil)
 		p.add(withTokens(p.format, "[TOOL_CALLS]f[CALL_ID]"+own+"[ARGS]{}"))
 		_, err := p.close()
 		must(t, err)

@@ -16,12 +16,12 @@ type callWriter func(calls []art.ToolCall, afterText bool) (string, error)
 
 // callWriters are for templates that omit calls, by the parser of the format that they tell models to use.
 var callWriters = map[string]callWriter{
-	Hermes:     writeHermes,
-	Qwen3Coder: writeQwenXML,
-	Llama3JSON: writeLlamaJSON,
-	Pythonic:   writePythonic,
-	Granite:    writeGranite,
-	LFM2:       writeLFM2,
+	hermes:     writeHermes,
+	qwen3Coder: writeQwenXML,
+	llama3JSON: writeLlamaJSON,
+	pythonic:   writePythonic,
+	granite:    writeGranite,
+	lfm2:       writeLFM2,
 }
 
 func writeHermes(calls []art.ToolCall, _ bool) (string, error) {

@@ -77,7 +77,8 @@ var errNoFormat = errors.New("chat: the chat format cannot be detected: name one
 
 // New returns a chat template. The empty name means the model's own template: of several, the one called "default", and
 // "tool_use" for conversations with tools. A model without a template whose vocabulary has the tokens of ChatML gets
-// [ChatML]. Other names are those of the model's own templates, and [ChatML], [Llama2] and [Alpaca].
+// [ChatML]. Other names are those of the model's own templates and of the built-in ones: [ChatML], "llama2" ("[INST]
+// content [/INST]") and "alpaca" ("### Instruction:" and "### Response:"). The last two have no tools.
 func New(tok *tokenizer.Tokenizer, name string) (*Template, error) {
 	v := &vocabulary{tok, tok.AddedTokens()}
 	own := tok.ChatTemplates()
@@ -142,7 +143,7 @@ func (v *vocabulary) newTemplate(name, plain, tools string) (*Template, error) {
 		return nil, err
 	}
 	parser := v.detectParser(tools)
-	t.namedIDs = parser == KimiK2
+	t.namedIDs = parser == kimiK2
 	t.dialect = dialect{textArguments: true} // built-in templates copy arguments as they are
 	if builtins()[name].source != plain {
 		t.dialect = t.findDialect()

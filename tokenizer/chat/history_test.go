@@ -57,7 +57,7 @@ func repliesOf(template *Template) []art.Message {
 		for _, content := range []string{"", "Look."} {
 			for _, reasoning := range []string{"", "Hm."} {
 				reasons := f.thinkOpen != "" || f.calls.harmony
-				if calls > 0 && f.name == NoTools || reasoning != "" && !reasons {
+				if calls > 0 && f.name == noTools || reasoning != "" && !reasons {
 					continue
 				}
 				m := art.Message{Role: art.RoleAssistant, Content: content, Reasoning: reasoning}

@@ -9,61 +9,60 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// The parsers of tool calls, by the models whose format they read.
+// The parsers of tool calls; see [Parsers].
 const (
-	// Hermes reads {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one call or several in a block:
-	// Hermes, Qwen 2.5 and 3.
-	Hermes = "hermes"
-	// Qwen3Coder reads <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>.
-	Qwen3Coder = "qwen3_coder"
-	// Llama3JSON reads {"name": ..., "parameters": {...}} that is the whole reply or follows <|python_tag|>; several are
-	// separated by semicolons or white space, or in a list.
-	Llama3JSON = "llama3_json"
-	// Pythonic reads [f(a=1), g(b="x")] that is the whole reply or between <|python_start|> and <|python_end|>: Llama 3.2
-	// and 4.
-	Pythonic = "pythonic"
-	// Mistral reads what follows [TOOL_CALLS]: a JSON array of calls, or one call as its name, [ARGS] and its arguments.
-	Mistral = "mistral"
-	// DeepSeek reads, between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, a name and arguments for each call, the
-	// arguments in a fenced JSON block (V3, R1) or without one (V3.1).
-	DeepSeek = "deepseek"
-	// DeepSeekV32 reads <｜DSML｜invoke name="..."> with <｜DSML｜parameter name="..." string="true"> blocks between
-	// <｜DSML｜function_calls> and </｜DSML｜function_calls>: DeepSeek V3.2. Source: encoding/encoding_dsv32.py of
-	// deepseek-ai/DeepSeek-V3.2.
-	DeepSeekV32 = "deepseek_v32"
-	// KimiK2 reads, between <|tool_calls_section_begin|> and <|tool_calls_section_end|>, an id that names the function,
-	// and JSON arguments for each call: Kimi K2.
-	KimiK2 = "kimi_k2"
-	// MiniMaxM2 reads <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and
-	// </minimax:tool_call>: MiniMax M2.
-	MiniMaxM2 = "minimax_m2"
-	// FunctionGemma reads call:name{key:<escape>value<escape>} between <start_function_call> and <end_function_call>.
-	FunctionGemma = "functiongemma"
-	// GLM reads a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call>: GLM 4.5 and later.
-	GLM = "glm"
-	// Cohere reads a JSON array of objects with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>:
-	// Command A, Command R7B.
-	Cohere = "cohere"
-	// Apriel reads a JSON array of objects with name and arguments between <tool_calls> and </tool_calls>: Apriel 1.5.
-	Apriel = "apriel"
-	// Nemotron reads the same between <TOOLCALL> and </TOOLCALL>: Nemotron Nano 2.
-	Nemotron = "nemotron"
-	// Granite reads the same after <|tool_call|>: Granite 3.
-	Granite = "granite"
-	// Functionary reads <function=name>{...}</function>: Functionary 3.1.
-	Functionary = "functionary"
-	// SeedOSS reads the same as Qwen3Coder between <seed:tool_call> and </seed:tool_call>: Seed-OSS.
-	SeedOSS = "seed_oss"
-	// LFM2 reads the same as Pythonic, or as Hermes, between <|tool_call_start|> and <|tool_call_end|>: LFM2.
-	LFM2 = "lfm2"
-	// GPTOSS reads the Harmony format: the channel analysis is reasoning, a message with a recipient is a call, everything
-	// else is content: gpt-oss.
-	GPTOSS = "gpt_oss"
-	// NoTools reads no calls: a whole reply is text.
-	NoTools = "none"
+	apriel        = "apriel"
+	cohere        = "cohere"
+	deepSeek      = "deepseek"
+	deepSeekV32   = "deepseek_v32"
+	functionary   = "functionary"
+	functionGemma = "functiongemma"
+	glm           = "glm"
+	gptOSS        = "gpt_oss"
+	granite       = "granite"
+	hermes        = "hermes"
+	kimiK2        = "kimi_k2"
+	lfm2          = "lfm2"
+	llama3JSON    = "llama3_json"
+	miniMaxM2     = "minimax_m2"
+	mistral       = "mistral"
+	nemotron      = "nemotron"
+	noTools       = "none"
+	pythonic      = "pythonic"
+	qwen3Coder    = "qwen3_coder"
+	seedOSS       = "seed_oss"
 )
 
-// Parsers returns the names of the parsers of tool calls.
+// Parsers returns the names of the parsers of tool calls, by the models whose format they read:
+//
+//   - apriel: a JSON array of objects with name and arguments between <tool_calls> and </tool_calls>. Apriel 1.5.
+//   - cohere: the same with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>. Command A and R7B.
+//   - deepseek: for each call a name and arguments between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, the arguments
+//     in a fenced JSON block (V3, R1) or without one (V3.1).
+//   - deepseek_v32: <｜DSML｜invoke name="..."> with <｜DSML｜parameter name="..." string="true"> blocks between
+//     <｜DSML｜function_calls> and </｜DSML｜function_calls>. DeepSeek V3.2. Source: encoding/encoding_dsv32.py of
+//     deepseek-ai/DeepSeek-V3.2.
+//   - functionary: <function=name>{...}</function>. Functionary 3.1.
+//   - functiongemma: call:name{key:<escape>value<escape>} between <start_function_call> and <end_function_call>.
+//   - glm: a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call>. GLM 4.5 and later.
+//   - gpt_oss: the Harmony format. The channel analysis is reasoning, a message with a recipient is a call, everything
+//     else is content.
+//   - granite: as apriel, after <|tool_call|>. Granite 3.
+//   - hermes: {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one call or several in a block.
+//     Hermes, Qwen 2.5 and 3.
+//   - kimi_k2: for each call an id that names the function, and JSON arguments, between <|tool_calls_section_begin|> and
+//     <|tool_calls_section_end|>.
+//   - lfm2: as pythonic or hermes, between <|tool_call_start|> and <|tool_call_end|>.
+//   - llama3_json: {"name": ..., "parameters": {...}} that is the whole reply or follows <|python_tag|>; several are
+//     separated by semicolons or white space, or in a list.
+//   - minimax_m2: <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and
+//     </minimax:tool_call>.
+//   - mistral: what follows [TOOL_CALLS], a JSON array of calls, or one call as its name, [ARGS] and its arguments.
+//   - nemotron: as apriel, between <TOOLCALL> and </TOOLCALL>. Nemotron Nano 2.
+//   - none: no calls; a whole reply is text.
+//   - pythonic: [f(a=1), g(b="x")] that is the whole reply or between <|python_start|> and <|python_end|>. Llama 3.2, 4.
+//   - qwen3_coder: <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>.
+//   - seed_oss: as qwen3_coder, between <seed:tool_call> and </seed:tool_call>. Seed-OSS.
 func Parsers() []string { return slices.Sorted(maps.Keys(callFormats)) }
 
 // The syntaxes of values.
@@ -79,47 +78,47 @@ var (
 
 // callFormats are the formats of calls, by parser. Tags are spelled out here.
 var callFormats = map[string]callFormat{
-	Hermes: {open: "<tool_call>", close: "</tool_call>", values: jsonValues, complete: true,
+	hermes: {open: "<tool_call>", close: "</tool_call>", values: jsonValues, complete: true,
 		parse: hermesKeys.parse, stream: hermesKeys.stream},
-	Qwen3Coder: {open: "<tool_call>", close: "</tool_call>", bareOpen: "<function=", closed: "</function>",
+	qwen3Coder: {open: "<tool_call>", close: "</tool_call>", bareOpen: "<function=", closed: "</function>",
 		values: xmlValues, complete: true, parse: qwenXML.parse, stream: qwenXML.stream},
-	Llama3JSON: {open: "<|python_tag|>", bare: "{[", values: jsonValues,
+	llama3JSON: {open: "<|python_tag|>", bare: "{[", values: jsonValues,
 		parse: parseLlamaJSON, stream: llamaKeys.stream},
-	Pythonic: {open: "<|python_start|>", close: "<|python_end|>", bare: "[", values: pythonValues, complete: true,
+	pythonic: {open: "<|python_start|>", close: "<|python_end|>", bare: "[", values: pythonValues, complete: true,
 		parse: parsePythonic},
-	Mistral: {open: "[TOOL_CALLS]", values: jsonValues, parse: parseMistral, stream: streamMistral, id: (*callIDs).mistral,
+	mistral: {open: "[TOOL_CALLS]", values: jsonValues, parse: parseMistral, stream: streamMistral, id: (*callIDs).mistral,
 		inner: []string{"[ARGS]", "[CALL_ID]"}},
-	DeepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", values: jsonValues, complete: true,
+	deepSeek: {open: "<｜tool▁calls▁begin｜>", close: "<｜tool▁calls▁end｜>", values: jsonValues, complete: true,
 		parse: deepSeekTags.parse, stream: deepSeekTags.stream,
 		inner: []string{deepSeekBegin, deepSeekSeparator, deepSeekEnd}},
-	DeepSeekV32: {open: "<" + dsmlMarker + "function_calls>", close: "</" + dsmlMarker + "function_calls>",
+	deepSeekV32: {open: "<" + dsmlMarker + "function_calls>", close: "</" + dsmlMarker + "function_calls>",
 		breaks: 2, values: dsmlValues, complete: true, parse: dsml.parse, stream: dsml.stream,
 		inner: []string{dsmlMarker}},
-	KimiK2: {open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", values: jsonValues, complete: true,
+	kimiK2: {open: "<|tool_calls_section_begin|>", close: "<|tool_calls_section_end|>", values: jsonValues, complete: true,
 		parse: kimiTags.parse, stream: kimiTags.stream, id: (*callIDs).kimi,
 		inner: []string{kimiBegin, kimiSeparator, kimiEnd}},
-	MiniMaxM2: {open: "<minimax:tool_call>", close: "</minimax:tool_call>", values: invokeValues, complete: true,
+	miniMaxM2: {open: "<minimax:tool_call>", close: "</minimax:tool_call>", values: invokeValues, complete: true,
 		parse: miniMaxXML.parse, stream: miniMaxXML.stream},
-	FunctionGemma: {open: "<start_function_call>", close: "<end_function_call>", values: gemmaValues, complete: true,
+	functionGemma: {open: "<start_function_call>", close: "<end_function_call>", values: gemmaValues, complete: true,
 		parse: parseGemma, inner: []string{gemmaEscape}},
-	GLM: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, stream: streamGLM,
+	glm: {open: "<tool_call>", close: "</tool_call>", values: glmValues, parse: parseGLM, stream: streamGLM,
 		inner: glmTags},
-	Cohere: {open: "<|START_ACTION|>", close: "<|END_ACTION|>", values: jsonValues, complete: true,
+	cohere: {open: "<|START_ACTION|>", close: "<|END_ACTION|>", values: jsonValues, complete: true,
 		parse: cohereKeys.parse, stream: cohereKeys.stream},
-	Apriel: {open: "<tool_calls>", close: "</tool_calls>", values: jsonValues, complete: true,
+	apriel: {open: "<tool_calls>", close: "</tool_calls>", values: jsonValues, complete: true,
 		parse: mistralKeys.parse, stream: mistralKeys.stream},
-	Nemotron: {open: "<TOOLCALL>", close: "</TOOLCALL>", values: jsonValues, complete: true,
+	nemotron: {open: "<TOOLCALL>", close: "</TOOLCALL>", values: jsonValues, complete: true,
 		parse: hermesKeys.parse, stream: hermesKeys.stream},
-	Granite: {open: "<|tool_call|>", values: jsonValues,
+	granite: {open: "<|tool_call|>", values: jsonValues,
 		parse: hermesKeys.parse, stream: hermesKeys.stream},
-	Functionary: {open: "<function=", close: "</function>", values: jsonValues,
+	functionary: {open: "<function=", close: "</function>", values: jsonValues,
 		parse: parseFunctionary, stream: streamFunctionary},
-	SeedOSS: {open: "<seed:tool_call>", close: "</seed:tool_call>", bareOpen: "<function=", closed: "</function>",
+	seedOSS: {open: "<seed:tool_call>", close: "</seed:tool_call>", bareOpen: "<function=", closed: "</function>",
 		values: xmlValues, complete: true, parse: qwenXML.parse, stream: qwenXML.stream},
-	LFM2: {open: "<|tool_call_start|>", close: "<|tool_call_end|>", values: pythonValues, complete: true,
+	lfm2: {open: "<|tool_call_start|>", close: "<|tool_call_end|>", values: pythonValues, complete: true,
 		parse: parseLFM2},
-	GPTOSS:  {harmony: true, inner: harmonyTags},
-	NoTools: {},
+	gptOSS:  {harmony: true, inner: harmonyTags},
+	noTools: {},
 }
 
 // errNoCall says that a text is not an attempt at a call.
@@ -129,8 +128,8 @@ var errNoCall = errors.New("it is not a call")
 // neither, but its vocabulary has the tags.
 func (v *vocabulary) detectParser(template string) string {
 	found := detectParser(template)
-	if _, ok := v.added[callFormats[LFM2].open]; ok && found == NoTools {
-		return LFM2
+	if _, ok := v.added[callFormats[lfm2].open]; ok && found == noTools {
+		return lfm2
 	}
 	return found
 }
@@ -142,45 +141,45 @@ func detectParser(template string) string {
 	}
 	switch {
 	case has(harmonyStart, harmonyChannel, harmonyMessage):
-		return GPTOSS
+		return gptOSS
 	case has(dsmlMarker):
-		return DeepSeekV32
+		return deepSeekV32
 	case has("<|tool_calls_section_begin|>"):
-		return KimiK2
+		return kimiK2
 	case has("<minimax:tool_call>"):
-		return MiniMaxM2
+		return miniMaxM2
 	case has("<start_function_call>"):
-		return FunctionGemma
+		return functionGemma
 	case has("<seed:tool_call>"):
-		return SeedOSS
+		return seedOSS
 	case has("<tool_calls>["):
-		return Apriel
+		return apriel
 	case has("<TOOLCALL>"):
-		return Nemotron
+		return nemotron
 	case has("<|tool_call_start|>"), has("<|tool_list_start|>"):
-		return LFM2
+		return lfm2
 	case has("<|tool_call|>"):
-		return Granite
+		return granite
 	case has("<tool_call>", "<function=", "<parameter="):
-		return Qwen3Coder
+		return qwen3Coder
 	case has("<tool_call>", "<arg_key>", "<arg_value>"):
-		return GLM
+		return glm
 	case has("<｜tool▁calls▁begin｜>"):
-		return DeepSeek
+		return deepSeek
 	case has("<|START_ACTION|>"):
-		return Cohere
+		return cohere
 	case has("<tool_call>"):
-		return Hermes
+		return hermes
 	case has("[TOOL_CALLS]"):
-		return Mistral
+		return mistral
 	case has("<function=", "</function>"):
-		return Functionary
+		return functionary
 	case has("<|python_start|>"), has("[func_name1("):
-		return Pythonic
+		return pythonic
 	case has("<|start_header_id|>", `"parameters"`), has("<|python_tag|>"):
-		return Llama3JSON
+		return llama3JSON
 	}
-	return NoTools
+	return noTools
 }
 
 // single returns what a parser returns for one call.

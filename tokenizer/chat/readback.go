@@ -16,7 +16,7 @@ func (t *Template) Warnings() []string {
 	switch {
 	case t.unparsed:
 		out = append(out, "it writes tool calls in a format that no parser reads: calls will be content")
-	case s.tools && t.reply.name == NoTools:
+	case s.tools && t.reply.name == noTools:
 		out = append(out, "it writes tools, but not how they are called: calls will be content")
 	}
 	plain := art.Assistant(probe)
@@ -50,7 +50,7 @@ func (t *Template) findParser(detected, source string) {
 			return
 		}
 	}
-	t.setParser(NoTools, source)
+	t.setParser(noTools, source)
 	t.unparsed = true
 }
 

@@ -49,34 +49,34 @@ type replyCase struct {
 }
 
 var replyCases = []replyCase{
-	{template: "qwen3_coder", parser: Qwen3Coder, mixed: true, ids: callID},
-	{template: "qwen3_coder", parser: Qwen3Coder, tokens: []string{"<tool_call>", "</tool_call>"}, mixed: true, ids: callID},
-	{template: "llama3_json", parser: Llama3JSON, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"}, ids: callID},
-	{template: "pythonic", parser: Pythonic, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, ids: callID},
-	{template: "mistral", parser: Mistral, tokens: []string{"[INST]", "[/INST]", "[TOOL_CALLS]"}, mixed: true, ids: mistralID},
-	{template: "mistral_args", parser: Mistral, tokens: []string{"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"}, mixed: true, reasoning: true, ids: mistralID},
-	{template: "deepseek", parser: DeepSeek, tokens: []string{"</think>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", deepSeekBegin, deepSeekSeparator, deepSeekEnd}, mixed: true, ids: callID},
-	{template: "deepseek_fenced", parser: DeepSeek, mixed: true, ids: callID},
-	{template: "glm", parser: GLM, mixed: true, reasoning: true, ids: callID},
-	{template: "glm", parser: GLM, tokens: append([]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, glmTags...), mixed: true, reasoning: true, ids: callID},
-	{template: "cohere", parser: Cohere, tokens: []string{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, reasoning: true, ids: callID},
-	{template: "apriel", parser: Apriel, mixed: true, ids: callID},
-	{template: "apriel", parser: Apriel, tokens: []string{"<tool_calls>", "</tool_calls>"}, mixed: true, ids: callID},
-	{template: "functionary", parser: Functionary, tokens: []string{"<|python_tag|>", "<|start_header_id|>", "<|end_header_id|>"}, ids: callID},
-	{template: "granite", parser: Granite, tokens: []string{"<|tool_call|>"}, mixed: true, ids: callID},
-	{template: "lfm2", parser: LFM2, tokens: []string{"<|tool_call_start|>", "<|tool_call_end|>"}, mixed: true, ids: callID},
-	{template: "seed_oss", parser: SeedOSS, tokens: []string{"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"}, mixed: true, reasoning: true, ids: callID},
-	{template: "nemotron", parser: Nemotron, tokens: []string{"<TOOLCALL>", "</TOOLCALL>"}, mixed: true, ids: callID},
-	{template: "kimi", parser: KimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd, "<think>", "</think>"}, mixed: true, reasoning: true, ids: kimiID},
-	{template: "kimi_ids", parser: KimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd}, mixed: true, ids: kimiID},
-	{template: "minimax", parser: MiniMaxM2, tokens: []string{"<minimax:tool_call>", "</minimax:tool_call>", "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
-	{template: "minimax", parser: MiniMaxM2, mixed: true, reasoning: true, ids: callID},
-	{template: "deepseek_v32", parser: DeepSeekV32, tokens: []string{dsmlMarker, "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
-	{template: "deepseek_v32", parser: DeepSeekV32, mixed: true, reasoning: true, ids: callID},
-	{template: "functiongemma", parser: FunctionGemma, tokens: []string{"<start_function_call>", "<end_function_call>", gemmaEscape}, mixed: true, ids: callID},
-	{template: "functiongemma", parser: FunctionGemma, mixed: true, ids: callID},
-	{template: "channels", parser: GPTOSS, tokens: harmonyTags, single: true, reasoning: true, ids: callID},
-	{template: "thinking", parser: NoTools, reasoning: true, ids: callID},
+	{template: "qwen3_coder", parser: qwen3Coder, mixed: true, ids: callID},
+	{template: "qwen3_coder", parser: qwen3Coder, tokens: []string{"<tool_call>", "</tool_call>"}, mixed: true, ids: callID},
+	{template: "llama3_json", parser: llama3JSON, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"}, ids: callID},
+	{template: "pythonic", parser: pythonic, tokens: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, ids: callID},
+	{template: "mistral", parser: mistral, tokens: []string{"[INST]", "[/INST]", "[TOOL_CALLS]"}, mixed: true, ids: mistralID},
+	{template: "mistral_args", parser: mistral, tokens: []string{"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]"}, mixed: true, reasoning: true, ids: mistralID},
+	{template: "deepseek", parser: deepSeek, tokens: []string{"</think>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", deepSeekBegin, deepSeekSeparator, deepSeekEnd}, mixed: true, ids: callID},
+	{template: "deepseek_fenced", parser: deepSeek, mixed: true, ids: callID},
+	{template: "glm", parser: glm, mixed: true, reasoning: true, ids: callID},
+	{template: "glm", parser: glm, tokens: append([]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, glmTags...), mixed: true, reasoning: true, ids: callID},
+	{template: "cohere", parser: cohere, tokens: []string{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"}, reasoning: true, ids: callID},
+	{template: "apriel", parser: apriel, mixed: true, ids: callID},
+	{template: "apriel", parser: apriel, tokens: []string{"<tool_calls>", "</tool_calls>"}, mixed: true, ids: callID},
+	{template: "functionary", parser: functionary, tokens: []string{"<|python_tag|>", "<|start_header_id|>", "<|end_header_id|>"}, ids: callID},
+	{template: "granite", parser: granite, tokens: []string{"<|tool_call|>"}, mixed: true, ids: callID},
+	{template: "lfm2", parser: lfm2, tokens: []string{"<|tool_call_start|>", "<|tool_call_end|>"}, mixed: true, ids: callID},
+	{template: "seed_oss", parser: seedOSS, tokens: []string{"<seed:tool_call>", "</seed:tool_call>", "<seed:think>", "</seed:think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "nemotron", parser: nemotron, tokens: []string{"<TOOLCALL>", "</TOOLCALL>"}, mixed: true, ids: callID},
+	{template: "kimi", parser: kimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd, "<think>", "</think>"}, mixed: true, reasoning: true, ids: kimiID},
+	{template: "kimi_ids", parser: kimiK2, tokens: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimiBegin, kimiSeparator, kimiEnd}, mixed: true, ids: kimiID},
+	{template: "minimax", parser: miniMaxM2, tokens: []string{"<minimax:tool_call>", "</minimax:tool_call>", "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "minimax", parser: miniMaxM2, mixed: true, reasoning: true, ids: callID},
+	{template: "deepseek_v32", parser: deepSeekV32, tokens: []string{dsmlMarker, "<think>", "</think>"}, mixed: true, reasoning: true, ids: callID},
+	{template: "deepseek_v32", parser: deepSeekV32, mixed: true, reasoning: true, ids: callID},
+	{template: "functiongemma", parser: functionGemma, tokens: []string{"<start_function_call>", "<end_function_call>", gemmaEscape}, mixed: true, ids: callID},
+	{template: "functiongemma", parser: functionGemma, mixed: true, ids: callID},
+	{template: "channels", parser: gptOSS, tokens: harmonyTags, single: true, reasoning: true, ids: callID},
+	{template: "thinking", parser: noTools, reasoning: true, ids: callID},
 }
 
 // kimiID is the id of the i-th call of a conversation.
@@ -115,7 +115,7 @@ func (c *replyCase) text(rng *rand.Rand) string {
 func (c *replyCase) message(rng *rand.Rand) art.Message {
 	m := art.Message{Role: art.RoleAssistant}
 	calls := 0
-	if c.parser != NoTools {
+	if c.parser != noTools {
 		calls = rng.IntN(3)
 		if c.single {
 			calls = min(calls, 1)
@@ -163,10 +163,10 @@ func TestParse_InvertsTemplates(t *testing.T) {
 func streamed(r *ReplyReader, ids []int32) (art.Message, error) {
 	m := art.Message{Role: art.RoleAssistant}
 	for _, id := range ids {
-		r.Add(id).AddTo(&m)
+		r.Add(id).addTo(&m)
 	}
 	last, _, err := r.Close()
-	last.AddTo(&m)
+	last.addTo(&m)
 	return m, err
 }
 
@@ -263,7 +263,7 @@ func allFormats(t testing.TB) []*replyFormat {
 	for _, parser := range Parsers() {
 		out = append(out, smallFormat(t, parser, "</think>"))
 	}
-	return append(out, smallFormat(t, Mistral, "[/THINK]"), smallFormat(t, NoTools, ""))
+	return append(out, smallFormat(t, mistral, "[/THINK]"), smallFormat(t, noTools, ""))
 }
 
 // readPieces reads a reply in pieces, and checks that the deltas add up to the message.
@@ -275,7 +275,7 @@ func readPieces(t *testing.T, f *replyFormat, thinking bool, pieces ...string) (
 func readDeltas(t *testing.T, p *replyParser, pieces ...string) (art.Message, string) {
 	t.Helper()
 	sum := art.Message{Role: art.RoleAssistant}
-	take := func(d Delta) { d.AddTo(&sum) }
+	take := func(d Delta) { d.addTo(&sum) }
 	for _, piece := range pieces {
 		take(p.add(piece))
 	}
@@ -416,57 +416,57 @@ func FuzzReply(f *testing.F) {
 // TestParse_Malformed: the error says what is wrong with a call, and its text is content.
 func TestParse_Malformed(t *testing.T) {
 	for _, c := range []struct{ parser, text, content, want string }{
-		{Hermes, `Hm. <tool_call>{"name": "f"}</tool_call>`, `Hm. <tool_call>{"name": "f"}</tool_call>`, `it has no "arguments"`},
-		{Hermes, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, "its name is 1"},
-		{Hermes, `<tool_call>{"name": "f", "arguments": {}`, `<tool_call>{"name": "f", "arguments": {}`, "not ended by </tool_call>"},
-		{Hermes, `<tool_call>{"name": "f", "arguments": {}} so`, `<tool_call>{"name": "f", "arguments": {}} so`, "not ended by </tool_call>"},
-		{Hermes, `<tool_call>{"name": "f</tool_call> a`, `<tool_call>{"name": "f</tool_call> a`, "unexpected end"},
-		{Hermes, `<tool_call>[]</tool_call>`, `<tool_call>[]</tool_call>`, "no call"},
-		{Qwen3Coder, `Write <function=f> first.`, `Write <function=f> first.`, ""},
-		{Qwen3Coder, `<function=f>a</function>`, `<function=f>a</function>`, "expected <parameter=key>"},
-		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "not ended by </tool_call>"},
-		{Hermes, `<tool_call>f()</tool_call>`, `<tool_call>f()</tool_call>`, "invalid character"},
-		{Hermes, `<tool_call>null</tool_call>`, `<tool_call>null</tool_call>`, "null"},
-		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, "is repeated"},
-		{Qwen3Coder, `<tool_call><function=f><parameter=a>1`, `<tool_call><function=f><parameter=a>1`, "not ended by </tool_call>"},
-		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, "not ended by </parameter>"},
-		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "not ended by </tool_call>"},
-		{GLM, "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "not ended by </tool_call>"},
-		{Llama3JSON, `{"name": "f", "parameters": {}`, `{"name": "f", "parameters": {}`, "unexpected"},
-		{Llama3JSON, `{"name": "f"}`, `{"name": "f"}`, `it has no "parameters"`},
-		{Llama3JSON, `{"answer": 3}`, `{"answer": 3}`, ""},
-		{Llama3JSON, `<|python_tag|>print(1)`, `<|python_tag|>print(1)`, "expected a name"},
-		{Pythonic, `[f(a=b)]`, `[f(a=b)]`, "is not a literal"},
-		{Pythonic, `[1, 2]`, `[1, 2]`, ""},
-		{Mistral, `[TOOL_CALLS]f`, `[TOOL_CALLS]f`, "[ARGS]"},
-		{Mistral, `[TOOL_CALLS][{"name": "f"}]`, `[TOOL_CALLS][{"name": "f"}]`, `call 0: it has no "arguments"`},
-		{DeepSeek, "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "expected <｜tool▁call▁begin｜>"},
-		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "call 0: it is not ended"},
-		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "not JSON"},
-		{DeepSeek, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "no call"},
-		{GLM, "<tool_call></tool_call>", "<tool_call></tool_call>", "expected a name"},
-		{GLM, "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "expected a name"},
-		{GLM, "<tool_call>f<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_key>a</arg_key></tool_call>", "has no value"},
-		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no <|tool_call_argument_begin|>"},
-		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no name"},
-		{KimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "not ended by <|tool_calls_section_end|>"},
-		{MiniMaxM2, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `expected <parameter name="key">`},
-		{MiniMaxM2, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, "it does not end with </invoke>"},
-		{FunctionGemma, `<start_function_call>call:f{a:b{}<end_function_call>`, `<start_function_call>call:f{a:b{}<end_function_call>`, `"b{" is not a value`},
-		{FunctionGemma, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, "not ended by <escape>"},
-		{FunctionGemma, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, "the argument a: it is repeated"},
-		{FunctionGemma, `<start_function_call>f{}<end_function_call>`, `<start_function_call>f{}<end_function_call>`, `expected "call:"`},
-		{Cohere, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `call 0: it has no "parameters"`},
-		{Cohere, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, "no call"},
-		{Apriel, `<tool_calls>[{"name": "f"}]</tool_calls>`, `<tool_calls>[{"name": "f"}]</tool_calls>`, `call 0: it has no "arguments"`},
-		{Functionary, `<function=f>{</function>`, `<function=f>{</function>`, "not JSON"},
-		{Functionary, `<function=>{}</function>`, `<function=>{}</function>`, "expected a name and >"},
-		{Functionary, `<function=f>{}`, `<function=f>{}`, "not ended by </function>"},
-		{Granite, `<|tool_call|>none`, `<|tool_call|>none`, "invalid character"},
-		{GPTOSS, `<|channel|>commentary to=functions.f<|message|>{<|call|>`, `<|channel|>commentary to=functions.f<|message|>{`, "not JSON"},
-		{GPTOSS, `<|channel|>final`, `<|channel|>final`, "it has no <|message|>"},
-		{GPTOSS, `Hello`, `Hello`, ""},
-		{NoTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
+		{hermes, `Hm. <tool_call>{"name": "f"}</tool_call>`, `Hm. <tool_call>{"name": "f"}</tool_call>`, `it has no "arguments"`},
+		{hermes, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, `<tool_call>{"name": 1, "arguments": {}}</tool_call>`, "its name is 1"},
+		{hermes, `<tool_call>{"name": "f", "arguments": {}`, `<tool_call>{"name": "f", "arguments": {}`, "not ended by </tool_call>"},
+		{hermes, `<tool_call>{"name": "f", "arguments": {}} so`, `<tool_call>{"name": "f", "arguments": {}} so`, "not ended by </tool_call>"},
+		{hermes, `<tool_call>{"name": "f</tool_call> a`, `<tool_call>{"name": "f</tool_call> a`, "unexpected end"},
+		{hermes, `<tool_call>[]</tool_call>`, `<tool_call>[]</tool_call>`, "no call"},
+		{qwen3Coder, `Write <function=f> first.`, `Write <function=f> first.`, ""},
+		{qwen3Coder, `<function=f>a</function>`, `<function=f>a</function>`, "expected <parameter=key>"},
+		{glm, "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>", "not ended by </tool_call>"},
+		{hermes, `<tool_call>f()</tool_call>`, `<tool_call>f()</tool_call>`, "invalid character"},
+		{hermes, `<tool_call>null</tool_call>`, `<tool_call>null</tool_call>`, "null"},
+		{qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, `<tool_call><function=f><parameter=a>1</parameter><parameter=a>1</parameter></function></tool_call>`, "is repeated"},
+		{qwen3Coder, `<tool_call><function=f><parameter=a>1`, `<tool_call><function=f><parameter=a>1`, "not ended by </tool_call>"},
+		{qwen3Coder, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, `<tool_call><function=f><parameter=a>1</function>b</tool_call>`, "not ended by </parameter>"},
+		{glm, "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "<tool_call>f<arg_key>a</arg_key><arg_value></tool_call><tool_call>x</arg_value>", "not ended by </tool_call>"},
+		{glm, "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "<tool_call>f<arg_key>a</arg_key><arg_value>1</tool_call>b", "not ended by </tool_call>"},
+		{llama3JSON, `{"name": "f", "parameters": {}`, `{"name": "f", "parameters": {}`, "unexpected"},
+		{llama3JSON, `{"name": "f"}`, `{"name": "f"}`, `it has no "parameters"`},
+		{llama3JSON, `{"answer": 3}`, `{"answer": 3}`, ""},
+		{llama3JSON, `<|python_tag|>print(1)`, `<|python_tag|>print(1)`, "expected a name"},
+		{pythonic, `[f(a=b)]`, `[f(a=b)]`, "is not a literal"},
+		{pythonic, `[1, 2]`, `[1, 2]`, ""},
+		{mistral, `[TOOL_CALLS]f`, `[TOOL_CALLS]f`, "[ARGS]"},
+		{mistral, `[TOOL_CALLS][{"name": "f"}]`, `[TOOL_CALLS][{"name": "f"}]`, `call 0: it has no "arguments"`},
+		{deepSeek, "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜>f<｜tool▁calls▁end｜>", "expected <｜tool▁call▁begin｜>"},
+		{deepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁calls▁end｜>", "call 0: it is not ended"},
+		{deepSeek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "not JSON"},
+		{deepSeek, "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "no call"},
+		{glm, "<tool_call></tool_call>", "<tool_call></tool_call>", "expected a name"},
+		{glm, "<tool_call>{\"name\": \"f\"}</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "expected a name"},
+		{glm, "<tool_call>f<arg_key>a</arg_key></tool_call>", "<tool_call>f<arg_key>a</arg_key></tool_call>", "has no value"},
+		{kimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no <|tool_call_argument_begin|>"},
+		{kimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "<|tool_calls_section_begin|><|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "call 0: it has no name"},
+		{kimiK2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{", "not ended by <|tool_calls_section_end|>"},
+		{miniMaxM2, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `<minimax:tool_call><invoke name="f">a</invoke></minimax:tool_call>`, `expected <parameter name="key">`},
+		{miniMaxM2, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, `<minimax:tool_call><invoke name="f"></minimax:tool_call>`, "it does not end with </invoke>"},
+		{functionGemma, `<start_function_call>call:f{a:b{}<end_function_call>`, `<start_function_call>call:f{a:b{}<end_function_call>`, `"b{" is not a value`},
+		{functionGemma, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, `<start_function_call>call:f{a:<escape>b}<end_function_call>`, "not ended by <escape>"},
+		{functionGemma, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, `<start_function_call>call:f{a:1,a:2}<end_function_call>`, "the argument a: it is repeated"},
+		{functionGemma, `<start_function_call>f{}<end_function_call>`, `<start_function_call>f{}<end_function_call>`, `expected "call:"`},
+		{cohere, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>`, `call 0: it has no "parameters"`},
+		{cohere, `<|START_ACTION|>[]<|END_ACTION|>`, `<|START_ACTION|>[]<|END_ACTION|>`, "no call"},
+		{apriel, `<tool_calls>[{"name": "f"}]</tool_calls>`, `<tool_calls>[{"name": "f"}]</tool_calls>`, `call 0: it has no "arguments"`},
+		{functionary, `<function=f>{</function>`, `<function=f>{</function>`, "not JSON"},
+		{functionary, `<function=>{}</function>`, `<function=>{}</function>`, "expected a name and >"},
+		{functionary, `<function=f>{}`, `<function=f>{}`, "not ended by </function>"},
+		{granite, `<|tool_call|>none`, `<|tool_call|>none`, "invalid character"},
+		{gptOSS, `<|channel|>commentary to=functions.f<|message|>{<|call|>`, `<|channel|>commentary to=functions.f<|message|>{`, "not JSON"},
+		{gptOSS, `<|channel|>final`, `<|channel|>final`, "it has no <|message|>"},
+		{gptOSS, `Hello`, `Hello`, ""},
+		{noTools, `<tool_call>{}</tool_call>`, `<tool_call>{}</tool_call>`, ""},
 	} {
 		p := smallFormat(t, c.parser, "").start(false, []art.Tool{schema})
 		p.add(withTokens(p.format, c.text))
@@ -481,5 +481,17 @@ func TestParse_Malformed(t *testing.T) {
 		case c.want != "" && (!errors.As(err, &malformed) || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s %q: error %v does not say %q", c.parser, c.text, err, c.want)
 		}
+	}
+}
+
+// addTo adds a delta to a message that the deltas before it made.
+func (d Delta) addTo(m *art.Message) {
+	m.Reasoning += d.Reasoning
+	m.Content += d.Content
+	for _, c := range d.ToolCalls {
+		if c.Index == len(m.ToolCalls) {
+			m.ToolCalls = append(m.ToolCalls, art.ToolCall{ID: c.ID, Name: c.Name})
+		}
+		m.ToolCalls[c.Index].Arguments += c.Arguments
 	}
 }

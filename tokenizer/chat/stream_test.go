@@ -16,7 +16,7 @@ var whole = []string{"llama3_json", "pythonic", "lfm2", "functiongemma", "mistra
 func TestStream_ArgumentsGrow(t *testing.T) {
 	const arguments = `{"text": "two words", "list": [1, 2], "on": true, "n": 5}`
 	for _, c := range replyCases {
-		if c.parser == NoTools {
+		if c.parser == noTools {
 			continue
 		}
 		template := withTemplate(t, c.template, c.tokens...)
@@ -51,22 +51,22 @@ func (t *Template) mustPrompt(tb testing.TB, messages []art.Message, tools []art
 // TestStream_Malformed: a call that has begun stays, and its text is not content.
 func TestStream_Malformed(t *testing.T) {
 	for _, c := range []struct{ parser, text, name, arguments, content, want string }{
-		{Hermes, `a<tool_call>{"name": "f", "arguments": {"a": 1, `, "f", `{"a": 1, `, "a", "not ended by </tool_call>"},
-		{Hermes, `<tool_call>{"name": "f", "arguments": {}} x</tool_call>b`, "f", "{}", "b", "invalid character"},
-		{Hermes, `<tool_call>{"name": "f", "arguments": {"a": "b}}</tool_call>c`, "f", `{"a": "b}}`, "c", "unexpected end"},
-		{Hermes, `<tool_call>{"name": "f", "arguments": {}, "name": "g"}</tool_call>`, "f", "{}", "", errOtherCall.Error()},
-		{Qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=b>`, "f", `{"a": "1"`, "", "not ended"},
-		{DeepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f">x</｜DSML｜function_calls>b`, "f", "{", "b", "expected"},
-		{GLM, `<tool_call>f<arg_key>a</arg_key></tool_call>b`, "f", "{", "b", "has no value"},
-		{KimiK2, `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a`, "f", `{"a`, "", "not ended"},
-		{GPTOSS, `<|channel|>commentary to=functions.f<|message|>{"a": [<|call|>`, "f", `{"a": [`, "", "not JSON"},
+		{hermes, `a<tool_call>{"name": "f", "arguments": {"a": 1, `, "f", `{"a": 1, `, "a", "not ended by </tool_call>"},
+		{hermes, `<tool_call>{"name": "f", "arguments": {}} x</tool_call>b`, "f", "{}", "b", "invalid character"},
+		{hermes, `<tool_call>{"name": "f", "arguments": {"a": "b}}</tool_call>c`, "f", `{"a": "b}}`, "c", "unexpected end"},
+		{hermes, `<tool_call>{"name": "f", "arguments": {}, "name": "g"}</tool_call>`, "f", "{}", "", errOtherCall.Error()},
+		{qwen3Coder, `<tool_call><function=f><parameter=a>1</parameter><parameter=b>`, "f", `{"a": "1"`, "", "not ended"},
+		{deepSeekV32, `<｜DSML｜function_calls><｜DSML｜invoke name="f">x</｜DSML｜function_calls>b`, "f", "{", "b", "expected"},
+		{glm, `<tool_call>f<arg_key>a</arg_key></tool_call>b`, "f", "{", "b", "has no value"},
+		{kimiK2, `<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a`, "f", `{"a`, "", "not ended"},
+		{gptOSS, `<|channel|>commentary to=functions.f<|message|>{"a": [<|call|>`, "f", `{"a": [`, "", "not JSON"},
 	} {
 		p := smallFormat(t, c.parser, "").start(false, []art.Tool{schema})
 		p.early = true
 		got := art.Message{Role: art.RoleAssistant}
-		p.add(withTokens(p.format, c.text)).AddTo(&got)
+		p.add(withTokens(p.format, c.text)).addTo(&got)
 		last, err := p.close()
-		last.AddTo(&got)
+		last.addTo(&got)
 		var malformed *MalformedCall
 		if !errors.As(err, &malformed) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: error %v does not say %q", c.parser, c.text, err, c.want)

@@ -38,15 +38,15 @@ type jsonSyntax struct{ open, begin, arguments, end, between, close string }
 
 // callSyntaxes are the formats that write each call as one JSON object.
 var callSyntaxes = map[string]jsonSyntax{
-	Hermes:     {begin: "<tool_call>\n", arguments: "arguments", end: "\n</tool_call>", between: "\n"},
-	Llama3JSON: {arguments: "parameters", between: "; "},
-	Granite:    {open: "<|tool_call|>[", arguments: "arguments", between: ", ", close: "]"},
-	Apriel:     {open: "<tool_calls>[", arguments: "arguments", between: ", ", close: "]</tool_calls>"},
-	Nemotron:   {open: "<TOOLCALL>[", arguments: "arguments", between: ", ", close: "]</TOOLCALL>"},
+	hermes:     {begin: "<tool_call>\n", arguments: "arguments", end: "\n</tool_call>", between: "\n"},
+	llama3JSON: {arguments: "parameters", between: "; "},
+	granite:    {open: "<|tool_call|>[", arguments: "arguments", between: ", ", close: "]"},
+	apriel:     {open: "<tool_calls>[", arguments: "arguments", between: ", ", close: "]</tool_calls>"},
+	nemotron:   {open: "<TOOLCALL>[", arguments: "arguments", between: ", ", close: "]</TOOLCALL>"},
 }
 
 // Syntax returns how replies to the template are written. Calls in tags, in Python and of formats with ids in them have
-// no grammar; nor has any reply of [GPTOSS].
+// no grammar; nor has any reply of gpt-oss.
 func (t *Template) Syntax() (Syntax, error) {
 	f := t.reply
 	if f.calls.harmony {

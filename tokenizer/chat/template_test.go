@@ -77,8 +77,8 @@ func TestNew_ByName(t *testing.T) {
 	tok := configured(t, map[string]any{"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})
 	messages := []art.Message{art.System("S"), art.User("a "), art.Assistant(" b"), art.User("c")}
 	for name, want := range map[string]string{
-		Llama2: "<|im_start|>[INST] <<SYS>>\nS\n<</SYS>>\n\na [/INST] b <|im_end|><|im_start|>[INST] c [/INST]",
-		Alpaca: "S\n\n### Instruction:\na \n\n### Response:\n b<|im_end|>\n\n### Instruction:\nc\n\n### Response:\n",
+		"llama2": "<|im_start|>[INST] <<SYS>>\nS\n<</SYS>>\n\na [/INST] b <|im_end|><|im_start|>[INST] c [/INST]",
+		"alpaca": "S\n\n### Instruction:\na \n\n### Response:\n b<|im_end|>\n\n### Instruction:\nc\n\n### Response:\n",
 	} {
 		template, err := New(tok, name)
 		must(t, err)
@@ -92,7 +92,7 @@ func TestNew_ByName(t *testing.T) {
 			!strings.Contains(err.Error(), "no tools") {
 			t.Errorf("%s with tools: %v", name, err)
 		}
-		if _, err := New(small(t), name); (err == nil) != (name == Alpaca) {
+		if _, err := New(small(t), name); (err == nil) != (name == "alpaca") {
 			t.Errorf("%s without bos_token: %v", name, err)
 		}
 	}
@@ -111,11 +111,11 @@ func TestText_Variables(t *testing.T) {
 		t.Error(got)
 	}
 	with, err := template.With(Options{
-		Args: json.RawMessage(`{"thinking": false, "documents": [{"title": "t"}]}`), Parser: Pythonic,
+		Args: json.RawMessage(`{"thinking": false, "documents": [{"title": "t"}]}`), Parser: pythonic,
 	})
 	must(t, err)
 	if got := with.mustText(t, nil, nil, Whole); got != "<|im_start|><|im_end|>False[{'title': 't'}]True" ||
-		with.Parser() != Pythonic || template.Parser() != NoTools {
+		with.Parser() != pythonic || template.Parser() != noTools {
 		t.Error(got, with.Parser(), template.Parser())
 	}
 	if _, err := template.With(Options{Parser: "x"}); err == nil {

@@ -10,7 +10,7 @@ import (
 // TestParse_CallsInReasoning: calls in reasoning that never closes are calls only where the model ends its turn with
 // them.
 func TestParse_CallsInReasoning(t *testing.T) {
-	const glm = "<tool_call>get_weather\n<arg_key>n</arg_key>\n<arg_value>5</arg_value>\n</tool_call>"
+	const call = "<tool_call>get_weather\n<arg_key>n</arg_key>\n<arg_value>5</arg_value>\n</tool_call>"
 	const more = "<tool_call>get_weather</tool_call>"
 	for _, c := range []struct {
 		name, text string
@@ -18,18 +18,18 @@ func TestParse_CallsInReasoning(t *testing.T) {
 		reasoning  string
 		calls      int
 	}{
-		{"forgotten tag", "Hm.\n" + glm, true, "Hm.", 1},
-		{"several", "Hm." + glm + "\n" + more + "\n", true, "Hm.", 2},
-		{"nothing else", glm, true, "", 1},
-		{"cut off", "Hm.\n" + glm, false, "Hm.\n" + glm, 0},
-		{"cut off in a call", "Hm." + glm[:30], false, "Hm." + glm[:30], 0},
-		{"ended in a call", "Hm." + glm[:30], true, "Hm." + glm[:30], 0},
-		{"text behind it", "Hm." + glm + " Or not.", true, "Hm." + glm + " Or not.", 0},
-		{"only the last ones", "Like " + more + " or <tool_call> so:\n" + glm + more, true, "Like " + more + " or <tool_call> so:", 2},
+		{"forgotten tag", "Hm.\n" + call, true, "Hm.", 1},
+		{"several", "Hm." + call + "\n" + more + "\n", true, "Hm.", 2},
+		{"nothing else", call, true, "", 1},
+		{"cut off", "Hm.\n" + call, false, "Hm.\n" + call, 0},
+		{"cut off in a call", "Hm." + call[:30], false, "Hm." + call[:30], 0},
+		{"ended in a call", "Hm." + call[:30], true, "Hm." + call[:30], 0},
+		{"text behind it", "Hm." + call + " Or not.", true, "Hm." + call + " Or not.", 0},
+		{"only the last ones", "Like " + more + " or <tool_call> so:\n" + call + more, true, "Like " + more + " or <tool_call> so:", 2},
 		{"a mention", "Use <tool_call>.", true, "Use <tool_call>.", 0},
 		{"malformed", "Hm.<tool_call>{}</tool_call>", true, "Hm.<tool_call>{}</tool_call>", 0},
-		{"closed", "Hm." + glm + "\n</think>\nNo.", true, "Hm." + glm, 0},
-		{"closed and called", "Hm." + more + "</think>" + glm, true, "Hm." + more, 1},
+		{"closed", "Hm." + call + "\n</think>\nNo.", true, "Hm." + call, 0},
+		{"closed and called", "Hm." + more + "</think>" + call, true, "Hm." + more, 1},
 	} {
 		tags := append([]string{"<think>", "</think>", "<tool_call>", "</tool_call>"}, glmTags...)
 		template := withTemplate(t, "glm", tags...)

@@ -21,11 +21,11 @@ var toolExamples = func() map[string]toolExample {
 	call := []art.ToolCall{{Name: "function", Arguments: `{"parameter": "value"}`}}
 	out := map[string]toolExample{}
 	for name, how := range map[string]string{
-		Hermes:     "write its name and its arguments as one JSON object between tags, once for each call",
-		Qwen3Coder: "write its name and each of its arguments between tags, once for each call",
-		Llama3JSON: "reply with nothing but its name and its arguments as one JSON object; " +
+		hermes:     "write its name and its arguments as one JSON object between tags, once for each call",
+		qwen3Coder: "write its name and each of its arguments between tags, once for each call",
+		llama3JSON: "reply with nothing but its name and its arguments as one JSON object; " +
 			"a semicolon stands between several",
-		Pythonic: "reply with nothing but a Python list of calls with keyword arguments",
+		pythonic: "reply with nothing but a Python list of calls with keyword arguments",
 	} {
 		text, err := callWriters[name](call, false)
 		if err != nil {

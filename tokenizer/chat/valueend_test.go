@@ -15,7 +15,7 @@ var edit = art.Tool{Name: "edit", Parameters: json.RawMessage(`{"type": "object"
 	"$defs": {"Text": {"type": "string"}}}`)}
 
 var valueEnds = map[string]string{
-	Qwen3Coder: "</parameter>\n", SeedOSS: "</parameter>\n", MiniMaxM2: "</parameter>", DeepSeekV32: "</｜DSML｜parameter>", GLM: "</arg_value>",
+	qwen3Coder: "</parameter>\n", seedOSS: "</parameter>\n", miniMaxM2: "</parameter>", deepSeekV32: "</｜DSML｜parameter>", glm: "</arg_value>",
 }
 
 // TestParse_ForgottenValueEnds: whichever end tags of values are missing, the call is the same, in any cuts.
@@ -25,7 +25,7 @@ func TestParse_ForgottenValueEnds(t *testing.T) {
 	for parser, write := range textFormats {
 		format, end := smallFormat(t, parser, ""), valueEnds[parser]
 		text := write("edit", arguments...)
-		if parser == DeepSeekV32 {
+		if parser == deepSeekV32 {
 			text = strings.NewReplacer(`="line">`, `="line" string="false">`, `">`, `" string="true">`).Replace(text)
 			text = strings.Replace(text, `invoke name="edit" string="true">`, `invoke name="edit">`, 1)
 		}
@@ -93,7 +93,7 @@ func TestParse_ValuesMentionTags(t *testing.T) {
 		{"one that is not declared", "<parameter=path>a<parameter=x>b</parameter>", `{"path": "a<parameter=x>b"}`},
 		{"the beginning of a tag", "<parameter=path>a<parameter=ol</parameter>", `{"path": "a<parameter=ol"}`},
 	} {
-		format := smallFormat(t, Qwen3Coder, "")
+		format := smallFormat(t, qwen3Coder, "")
 		text := withTokens(format, open+c.text+end)
 		m, err := readDeltas(t, format.start(false, []art.Tool{edit}), text)
 		if err != "<nil>" || len(m.ToolCalls) != 1 || m.ToolCalls[0].Arguments != c.want {
@@ -106,11 +106,11 @@ func TestParse_ValuesMentionTags(t *testing.T) {
 // TestParse_ForgottenEndBeforeText: what ends a value without its tag is clear although more follows.
 func TestParse_ForgottenEndBeforeText(t *testing.T) {
 	for _, c := range []struct{ parser, text, content string }{
-		{Qwen3Coder, "a<tool_call>\n<function=edit>\n<parameter=path>\nb\n</function>\n</tool_call>\nDone.", "a\nDone."},
-		{Qwen3Coder, "<function=edit>\n<parameter=path>\nb\n</function>\n</tool_call>", ""},
-		{SeedOSS, "<seed:tool_call>\n<function=edit>\n<parameter=path>\nb</function>", ""},
-		{MiniMaxM2, "<minimax:tool_call><invoke name=\"edit\"><parameter name=\"path\">b</invoke></minimax:tool_call>Done.", "Done."},
-		{GLM, "a<tool_call>edit<arg_key>path</arg_key><arg_value>b</tool_call>\n", "a"},
+		{qwen3Coder, "a<tool_call>\n<function=edit>\n<parameter=path>\nb\n</function>\n</tool_call>\nDone.", "a\nDone."},
+		{qwen3Coder, "<function=edit>\n<parameter=path>\nb\n</function>\n</tool_call>", ""},
+		{seedOSS, "<seed:tool_call>\n<function=edit>\n<parameter=path>\nb</function>", ""},
+		{miniMaxM2, "<minimax:tool_call><invoke name=\"edit\"><parameter name=\"path\">b</invoke></minimax:tool_call>Done.", "Done."},
+		{glm, "a<tool_call>edit<arg_key>path</arg_key><arg_value>b</tool_call>\n", "a"},
 	} {
 		format := smallFormat(t, c.parser, "")
 		text := withTokens(format, c.text)

@@ -57,15 +57,15 @@ func alternatives(list []Scope) string {
 // narrowed reports whether the key is limited to projects or runs.
 func (c *Caller) narrowed() bool { return c.key != nil && len(c.key.Projects)+len(c.key.Runs) > 0 }
 
-// Sees reports whether the key covers a run of a project.
-func (c *Caller) Sees(project, run string) bool {
+// sees reports whether the key covers a run of a project.
+func (c *Caller) sees(project, run string) bool {
 	return !c.narrowed() || project != "" && slices.Contains(c.key.Projects, project) ||
 		run != "" && slices.Contains(c.key.Runs, run)
 }
 
 // Reaches is a [DeniedError] unless the key covers a run of a project. run is "" for one that is still to be made.
 func (c *Caller) Reaches(project, run string) error {
-	if c.Sees(project, run) {
+	if c.sees(project, run) {
 		return nil
 	}
 	if run == "" {
@@ -76,7 +76,7 @@ func (c *Caller) Reaches(project, run string) error {
 
 // ReachesProject is a [DeniedError] unless the key covers something of a project: it, or a run PROJECT/NAME.
 func (c *Caller) ReachesProject(project string) error {
-	if c.Sees(project, "") {
+	if c.sees(project, "") {
 		return nil
 	}
 	if slices.ContainsFunc(c.key.Runs, func(run string) bool { return strings.HasPrefix(run, project+"/") }) {

@@ -45,9 +45,9 @@ func TestRollouts_Python(t *testing.T) {
 				if err := d.Decode(&one); err != nil {
 					t.Fatal(err)
 				}
-				s.Check(one.ID, one.Received)
+				s.check(one.ID, one.Received)
 			}
-			s.CheckAll(played)
+			s.checkAll(played)
 			if played != rollouts {
 				t.Errorf("%d rollouts were played, want %d", played, rollouts)
 			}

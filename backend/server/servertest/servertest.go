@@ -85,25 +85,19 @@ func (s *Server) Play(rollouts, turns int, seed uint64, agent Agent) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			r := s.Open()
-			r.Rand = rand.New(rand.NewPCG(seed, uint64(i)))
-			s.Check(r.ID, agent(s.t.Context(), r, turns))
+			var info struct{ ID, Base string }
+			s.call("POST", "/v1/rollouts", map[string]any{"model": Model}, &info)
+			r := &Rollout{ID: info.ID, Base: s.URL + info.Base, Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+			s.check(r.ID, agent(s.t.Context(), r, turns))
 		})
 	}
 	all.Wait()
-	s.CheckAll(rollouts)
+	s.checkAll(rollouts)
 }
 
-// Open opens a rollout, without its Rand.
-func (s *Server) Open() *Rollout {
-	var info struct{ ID, Base string }
-	s.call("POST", "/v1/rollouts", map[string]any{"model": Model}, &info)
-	return &Rollout{ID: info.ID, Base: s.URL + info.Base}
-}
-
-// Check waits until the server has ended the requests of a rollout, and compares its recording with the replies that
+// check waits until the server has ended the requests of a rollout, and compares its recording with the replies that
 // the agent has received. Then it closes the rollout.
-func (s *Server) Check(id string, received []string) {
+func (s *Server) check(id string, received []string) {
 	s.faults.wait(id)
 	recorded := &art.Trajectory{}
 	s.call("GET", "/v1/rollouts/"+id, nil, recorded)
@@ -125,8 +119,8 @@ func (s *Server) Check(id string, received []string) {
 	s.call("POST", "/v1/rollouts/"+id+"/close", map[string]any{"reward": 1}, &struct{}{})
 }
 
-// CheckAll compares the recordings of all rollouts, of which there must be so many, with what the backend has sampled.
-func (s *Server) CheckAll(rollouts int) {
+// checkAll compares the recordings of all rollouts, of which there must be so many, with what the backend has sampled.
+func (s *Server) checkAll(rollouts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.recorded) != rollouts {
