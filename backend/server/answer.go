@@ -3,7 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -115,3 +120,60 @@ func (e *eventWriter) send(events []wire.Event) error {
 
 // release lifts the deadline: the connection may serve further requests.
 func (e *eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) }
+
+// fail sends an error response. Nothing may have been sent before.
+func fail(logger *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
+	e := wire.AsError(err)
+	logFailure(logger, r, err)
+	switch {
+	case e.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	case e.Status == http.StatusServiceUnavailable:
+		w.Header().Set("X-Should-Retry", "false") // OpenAI's clients would retry, and a closed backend stays closed
+	}
+	var body any = e
+	if isMessages(r) {
+		body = wire.MessagesError{Error: e}
+	}
+	if err := sendJSON(w, e.Status, body); err != nil {
+		logger.ErrorContext(r.Context(), "error could not be encoded", "error", err)
+	}
+}
+
+// logFailure logs internal errors.
+func logFailure(logger *slog.Logger, r *http.Request, err error) {
+	if wire.AsError(err).Status == http.StatusInternalServerError {
+		logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+	}
+}
+
+// refused is the error of a request that the client has to change.
+func refused(status int, code, format string, args ...any) *wire.Error {
+	return &wire.Error{Status: status, Message: fmt.Sprintf(format, args...), Type: wire.TypeInvalid, Code: code}
+}
+
+// unavailable is the error of a request that can be sent again after some seconds.
+func unavailable(status int, code string, seconds int, format string, args ...any) *wire.Error {
+	return &wire.Error{
+		Status: status, Message: fmt.Sprintf(format, args...), Type: wire.TypeInternal, Code: code, RetryAfter: seconds,
+	}
+}
+
+// invalidOptions is the error of options of Go that have problems.
+func invalidOptions(op, options string, problems []string) error {
+	return &art.Error{
+		Op: op, Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(problems, "; ")), Hint: "correct the " + options,
+	}
+}
+
+// sendJSON sends a JSON body. After an error nothing has been sent.
+func sendJSON(w http.ResponseWriter, status int, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // an error says that the client has gone, and nobody can be told
+	return nil
+}

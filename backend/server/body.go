@@ -2,13 +2,13 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strings"
 
+	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -33,12 +33,8 @@ func checkContentType(header string) error {
 	if err == nil && media == "application/json" && (charset == "" || charset == "utf-8" || charset == "us-ascii") {
 		return nil
 	}
-	return &wire.Error{
-		Status:  http.StatusUnsupportedMediaType,
-		Message: fmt.Sprintf("the content type %s is not served; send application/json", wire.Quote(header)),
-		Type:    wire.TypeInvalid,
-		Code:    "unsupported_media_type",
-	}
+	return refused(http.StatusUnsupportedMediaType, "unsupported_media_type",
+		"the content type %s is not served; send application/json", wire.Quote(header))
 }
 
 // readError converts the error of reading a body.
@@ -48,25 +44,59 @@ func readError(err error) error {
 		return known
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &wire.Error{
-			Status:  http.StatusRequestTimeout,
-			Message: "the body did not arrive in time",
-			Type:    wire.TypeInvalid,
-			Code:    "body_timeout",
-		}
+		return refused(http.StatusRequestTimeout, "body_timeout", "the body did not arrive in time")
 	}
 	var tooLarge *http.MaxBytesError
 	if !errors.As(err, &tooLarge) {
-		return &wire.Error{
-			Status:  http.StatusBadRequest,
-			Message: "the body could not be read: " + err.Error(),
-			Type:    wire.TypeInvalid,
+		return refused(http.StatusBadRequest, "", "the body could not be read: %v", err)
+	}
+	return refused(http.StatusRequestEntityTooLarge, "body_too_large",
+		"the body is larger than %d bytes", tooLarge.Limit)
+}
+
+// limit refuses a request for more replies, n to each prompt, or longer ones than the configuration allows. A reply
+// whose length neither the request nor the model limits gets the longest.
+func (h *handler) limit(m *art.Model, prompts, n int, opts *art.ChatOptions) error {
+	if n > h.MaxChoices || prompts*n > h.MaxChoices {
+		return wire.FieldError("n", "asks for %d replies to %d prompts; at most %d are served, of all prompts together",
+			n, prompts, h.MaxChoices)
+	}
+	if h.MaxTokens == 0 {
+		return nil
+	}
+	asked := m.Options().Chat.MaxTokens
+	if opts.MaxTokens != nil {
+		asked = opts.MaxTokens
+		if *asked > h.MaxTokens {
+			return wire.FieldError("max_tokens", "is %d; at most %d are served", *asked, h.MaxTokens)
 		}
 	}
-	return &wire.Error{
-		Status:  http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit),
-		Type:    wire.TypeInvalid,
-		Code:    "body_too_large",
+	if asked == nil || *asked == 0 || *asked > h.MaxTokens {
+		opts.MaxTokens = &h.MaxTokens
 	}
+	return nil
+}
+
+// maxDepth limits the nesting of the brackets of a body: schemas of tools are nested, and rendering them is recursive.
+const maxDepth = 256
+
+// checkDepth refuses a body that is nested too deeply. Whether it is JSON is found out later.
+func checkDepth(body []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return refused(http.StatusBadRequest, "too_deep", "the body is nested more than %d levels deep", maxDepth)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
 }

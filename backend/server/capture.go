@@ -52,9 +52,7 @@ func NewCapture(opts CaptureOptions) (*Capture, error) {
 		p = append(p, "Examples and Scenarios are both nil")
 	}
 	if len(p) > 0 {
-		return nil, &art.Error{
-			Op: "capture", Err: fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(p, "; ")), Hint: "correct the CaptureOptions",
-		}
+		return nil, invalidOptions("capture", "CaptureOptions", p)
 	}
 	if opts.Consent == nil {
 		opts.Consent = func(r *http.Request) bool { return strings.EqualFold(r.Header.Get(captureHeader), "yes") }
@@ -86,7 +84,7 @@ func (c *Capture) write(ctx context.Context, t *art.Trajectory, logger *slog.Log
 		}
 		err := writeLine(c.opts.Examples, e)
 		if i == 0 && err == nil {
-			e.Messages = withoutReply(e.Messages)
+			e.Messages = e.Messages[:max(len(e.Messages)-1, 0)] // without the reply; redacting may have left none
 			err = writeLine(c.opts.Scenarios, e)
 		}
 		if err != nil {
@@ -94,9 +92,6 @@ func (c *Capture) write(ctx context.Context, t *art.Trajectory, logger *slog.Log
 		}
 	}
 }
-
-// withoutReply returns messages without the last one, which is the reply. Redacting may have left none.
-func withoutReply(messages []art.Message) []art.Message { return messages[:max(len(messages)-1, 0)] }
 
 // writeLine writes an example, unless there is nowhere to write or nothing left.
 func writeLine(w io.Writer, e art.Example) error {

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-
-	"github.com/goart-dev/art/internal/wire"
 )
 
 // metricsPath is where [Config.Metrics] are served.
@@ -110,7 +108,5 @@ func (g *Gate) leave() {
 
 // notReady is the error of requests that cannot be answered now.
 func notReady(why string) error {
-	return &wire.Error{
-		Status: http.StatusServiceUnavailable, Message: why, Type: wire.TypeInternal, Code: "not_ready", RetryAfter: 1,
-	}
+	return unavailable(http.StatusServiceUnavailable, "not_ready", 1, "%s", why)
 }

@@ -126,11 +126,7 @@ func listNames(models []*art.Model) string {
 
 // unknownModel returns the error of a model that is not served.
 func unknownModel(format string, args ...any) *wire.Error {
-	return &wire.Error{
-		Status:  http.StatusNotFound,
-		Message: fmt.Sprintf(format, args...),
-		Type:    wire.TypeInvalid,
-		Param:   "model",
-		Code:    "model_not_found",
-	}
+	e := refused(http.StatusNotFound, "model_not_found", format, args...)
+	e.Param = "model"
+	return e
 }

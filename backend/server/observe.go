@@ -57,7 +57,17 @@ func (h *handler) observed(a *answer) completion {
 		for i := range list {
 			list[i] = h.Metrics.Begin(a.model.Name())
 		}
-		defer func() { endAll(list, replies, err) }()
+		defer func() { // end the observations that have not ended
+			for i, o := range list {
+				switch {
+				case o == nil:
+				case err != nil:
+					o.End(nil, err)
+				default:
+					o.End(replies[i], nil)
+				}
+			}
+		}()
 		if piece == nil {
 			return ask(ctx, nil)
 		}
@@ -70,19 +80,6 @@ func (h *handler) observed(a *answer) completion {
 			}
 			return piece(p)
 		})
-	}
-}
-
-// endAll ends the observations that have not ended.
-func endAll(list []Observation, replies []*art.ChatResponse, err error) {
-	for i, o := range list {
-		switch {
-		case o == nil:
-		case err != nil:
-			o.End(nil, err)
-		default:
-			o.End(replies[i], nil)
-		}
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/wire"
 )
 
 // rollout is one run of an agent in another process. Its fields are guarded by the mutex of [Rollouts], except those
@@ -34,23 +36,6 @@ type rollout struct {
 
 // failure says why a rollout has no reward.
 type failure struct{ kind, message string }
-
-// newRollout returns an open rollout.
-func newRollout(by owner, m *art.Model, req *openRequest) *rollout {
-	r := &rollout{
-		id: rand.Text(), owner: by, model: m, pin: req.pin, labels: map[string]any{}, recorder: art.NewRecorder(),
-	}
-	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	maps.Copy(r.labels, req.Metadata.values())
-	r.labels["rollout"] = r.id
-	if req.Scenario != "" {
-		r.labels["scenario"] = req.Scenario
-	}
-	if req.Group != "" {
-		r.labels["group"] = req.Group
-	}
-	return r
-}
 
 // trajectory returns a copy of what is recorded. The mutex of [Rollouts] is held.
 func (r *rollout) trajectory() *art.Trajectory {
@@ -87,7 +72,18 @@ func (s *Rollouts) open(by owner, m *art.Model, req *openRequest) (rolloutInfo, 
 	if err != nil {
 		return rolloutInfo{}, err
 	}
-	r := newRollout(by, m, req)
+	r := &rollout{
+		id: rand.Text(), owner: by, model: m, pin: req.pin, labels: map[string]any{}, recorder: art.NewRecorder(),
+	}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	maps.Copy(r.labels, req.Metadata.values())
+	r.labels["rollout"] = r.id
+	if req.Scenario != "" {
+		r.labels["scenario"] = req.Scenario
+	}
+	if req.Group != "" {
+		r.labels["group"] = req.Group
+	}
 	if r.group = g; g != nil {
 		g.members = append(g.members, r)
 	}
@@ -118,7 +114,10 @@ func (s *Rollouts) close(by owner, id string, req *closeRequest) (rolloutInfo, e
 	case r.closed != nil:
 		return rolloutInfo{}, rolloutClosed(r)
 	case req.Failure == "" && r.recorder.Completions() == 0:
-		return rolloutInfo{}, nothingRecorded(r)
+		// Most often the client had another base URL.
+		return rolloutInfo{}, refused(http.StatusConflict, "nothing_recorded",
+			"no completion of this rollout was recorded; the base URL of the agent's client must end in %s%s/v1 (without /v1 "+
+				`for Anthropic's); close a rollout that has none with {"failure": "why"}`, rolloutBase, r.id)
 	}
 	r.result = req
 	var failed *failure
@@ -129,12 +128,13 @@ func (s *Rollouts) close(by owner, id string, req *closeRequest) (rolloutInfo, e
 	return r.info(), nil
 }
 
-// find returns a rollout of the owner of a key. s.mu is held.
+// find returns a rollout of the owner of a key: with another key its id does not exist. s.mu is held.
 func (s *Rollouts) find(by owner, id string) (*rollout, error) {
 	if r := s.rollouts[id]; r != nil && r.owner == by {
 		return r, nil
 	}
-	return nil, unknownRollout(id)
+	return nil, refused(http.StatusNotFound, "rollout_not_found", "there is no rollout %s for this key; POST /v1/rollouts "+
+		"opens one, and it is forgotten once its group is taken", wire.Quote(id))
 }
 
 // begin admits a request to a rollout.
@@ -150,7 +150,8 @@ func (s *Rollouts) begin(by owner, id string) (*rollout, error) {
 	case r.closed != nil:
 		return nil, rolloutClosed(r)
 	case r.recorder.Completions()+r.active >= s.opts.MaxTurns:
-		return nil, tooManyTurns(s.opts.MaxTurns)
+		return nil, refused(http.StatusBadRequest, "too_many_turns", "the rollout has %d completions, finished or under "+
+			"way; close it, or raise RolloutOptions.MaxTurns", s.opts.MaxTurns)
 	}
 	if err := s.hasBytes(); err != nil {
 		return nil, err
@@ -253,4 +254,31 @@ func sizeOf(t *art.Trajectory) (n int64) {
 		n += 4 * int64(len(s.PromptIDs)+len(s.IDs)+len(s.Logprobs)+len(s.Sampled))
 	}
 	return n
+}
+
+// errRolloutClosed is the cause of the end of requests that are under way when their rollout is closed.
+var errRolloutClosed = refused(http.StatusGone, "rollout_closed", "the rollout was closed meanwhile")
+
+// rolloutClosed is the error of using a closed rollout. Its status is one that clients do not retry.
+func rolloutClosed(r *rollout) error {
+	if r.failed != nil {
+		return refused(http.StatusGone, "rollout_closed", "the rollout has failed (%s: %s); open another one",
+			r.failed.kind, r.failed.message)
+	}
+	return refused(http.StatusGone, "rollout_closed", "the rollout is closed; open another one")
+}
+
+// recordingClosed is the error of a server that records no more.
+func recordingClosed() error {
+	return unavailable(http.StatusServiceUnavailable, "recording_closed", 0,
+		"rollouts are no longer recorded: the server is closing")
+}
+
+// hasBytes returns an error when too much is recorded. s.mu is held.
+func (s *Rollouts) hasBytes() error {
+	if s.bytes < s.opts.MaxBytes {
+		return nil
+	}
+	return unavailable(http.StatusTooManyRequests, "too_many_bytes", retryAfter, "recorded rollouts hold %d bytes; "+
+		"close rollouts, take groups with Next, or raise RolloutOptions.MaxBytes, which is %d", s.bytes, s.opts.MaxBytes)
 }

@@ -1,11 +1,17 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/wire"
 )
 
@@ -131,11 +137,8 @@ func rolloutOf(r *http.Request) (id string, inner *http.Request, err error) {
 	}
 	id, rest, _ = strings.Cut(rest, "/")
 	if named != "" && named != id {
-		return "", nil, &wire.Error{
-			Status:  http.StatusBadRequest,
-			Message: "the path and the header " + rolloutHeader + " name different rollouts; leave the header out",
-			Type:    wire.TypeInvalid,
-		}
+		return "", nil, refused(http.StatusBadRequest, "",
+			"the path and the header %s name different rollouts; leave the header out", rolloutHeader)
 	}
 	copied, u := *r, *r.URL
 	u.Path, u.RawPath = "/"+rest, ""
@@ -146,15 +149,12 @@ func rolloutOf(r *http.Request) (id string, inner *http.Request, err error) {
 // recordedTurn serves a request of a rollout.
 func (h *handler) recordedTurn(w http.ResponseWriter, r *http.Request, id string, routes http.Handler) error {
 	if h.Rollouts == nil {
-		return &wire.Error{
-			Status:  http.StatusNotFound,
-			Message: "this server records no rollouts; Config.Rollouts of package server is not set",
-			Type:    wire.TypeInvalid,
-			Code:    "rollout_not_found",
-		}
+		return refused(http.StatusNotFound, "rollout_not_found",
+			"this server records no rollouts; Config.Rollouts of package server is not set")
 	}
 	if !servedToRollouts(r.URL.Path) {
-		return notRecorded(r.URL.Path)
+		return refused(http.StatusNotFound, "not_recorded",
+			"%s is not served to a rollout, for it is not recorded; there is %s", r.URL.Path, strings.Join(recordedPaths, ", "))
 	}
 	rollout, err := h.Rollouts.begin(ownerOf(r.Context()), id)
 	if err != nil {
@@ -173,17 +173,6 @@ func servedToRollouts(path string) bool {
 		strings.HasPrefix(path, "/v1/models/")
 }
 
-// notRecorded is the error of a route that could sample without being recorded.
-func notRecorded(path string) error {
-	return &wire.Error{
-		Status: http.StatusNotFound,
-		Message: path + " is not served to a rollout, for it is not recorded; there is " +
-			strings.Join(recordedPaths, ", "),
-		Type: wire.TypeInvalid,
-		Code: "not_recorded",
-	}
-}
-
 // context returns the context of a request of the rollout. It ends when the rollout is closed.
 func (r *rollout) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, rolloutModelKey{}, r.model.Name())
@@ -193,4 +182,192 @@ func (r *rollout) context(ctx context.Context) (context.Context, context.CancelF
 	ctx, cancel := context.WithCancelCause(r.recorder.Context(ctx))
 	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
 	return ctx, func() { stop(); cancel(nil) }
+}
+
+// maxGroupName limits the name of a group, in bytes.
+const maxGroupName = 200
+
+// openRequest is the body of POST /v1/rollouts.
+type openRequest struct {
+	Model     string `json:"model"`
+	Scenario  string `json:"scenario"`
+	Metadata  labels `json:"metadata"`
+	Group     string `json:"group"`
+	GroupSize int    `json:"group_size"`
+	Pin       bool   `json:"pin"` // to the newest step
+
+	pin *art.Pin // nil without Pin
+}
+
+// closeRequest is the body of POST /v1/rollouts/{id}/close.
+type closeRequest struct {
+	Reward   *float64           `json:"reward"`
+	Metrics  map[string]float64 `json:"metrics"`
+	Metadata labels             `json:"metadata"`
+	Logs     []string           `json:"logs"`
+	Failure  string             `json:"failure"`
+}
+
+// labels are the metadata of a trajectory.
+type labels map[string]label
+
+// label is a string, bool, int, float64 or nil.
+type label struct{ value any }
+
+// UnmarshalJSON reads a number without fraction and exponent as an int.
+func (l *label) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&l.value); err != nil {
+		return err
+	}
+	switch v := l.value.(type) {
+	case json.Number:
+		var err error
+		if l.value, err = number(v); err != nil {
+			return err
+		}
+	case map[string]any, []any:
+		return errors.New("metadata has an object or a list; its values are strings, numbers, booleans and null")
+	}
+	return nil
+}
+
+// number returns an int, or a float64 when it is none.
+func number(n json.Number) (any, error) {
+	if i, err := n.Int64(); err == nil && int64(int(i)) == i {
+		return int(i), nil
+	}
+	return n.Float64()
+}
+
+// values returns the labels as a trajectory has them.
+func (l labels) values() map[string]any {
+	out := make(map[string]any, len(l))
+	for key, v := range l {
+		out[key] = v.value
+	}
+	return out
+}
+
+// check refuses the names that the server sets itself.
+func (l labels) check() error {
+	for _, reserved := range []string{"rollout", "scenario", "group"} {
+		if _, ok := l[reserved]; ok {
+			return wire.FieldError("metadata", "has %q, which the server sets; use another name", reserved)
+		}
+	}
+	return nil
+}
+
+// decodeOpen reads and validates the request to open a rollout.
+func decodeOpen(body []byte) (*openRequest, error) {
+	req := &openRequest{}
+	if err := decodeStrict(body, req); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.Model == "":
+		return nil, wire.FieldError("model", "is missing; GET /v1/models lists them")
+	case req.GroupSize < 0:
+		return nil, wire.FieldError("group_size", "is %d, want > 0", req.GroupSize)
+	case req.GroupSize > 0 && req.Group == "":
+		return nil, wire.FieldError("group", "is missing; rollouts with the same name are compared")
+	case len(req.Group) > maxGroupName || strings.ContainsFunc(req.Group, isSeparator):
+		return nil, wire.FieldError("group", "has a slash, control characters or more than %d bytes", maxGroupName)
+	}
+	return req, req.Metadata.check()
+}
+
+// isSeparator reports whether a character cannot be in an element of a path.
+func isSeparator(r rune) bool { return r < ' ' || r == '/' }
+
+// decodeClose reads and validates the request to close a rollout.
+func decodeClose(body []byte) (*closeRequest, error) {
+	req := &closeRequest{}
+	if err := decodeStrict(body, req); err != nil {
+		return nil, err
+	}
+	if req.Reward == nil && req.Failure == "" {
+		return nil, wire.FieldError("reward", `is missing; a rollout that has none is closed with {"failure": "why"}`)
+	}
+	if req.Reward != nil && req.Failure != "" {
+		return nil, wire.FieldError("failure", "is set, and reward too; send one of them")
+	}
+	return req, req.Metadata.check()
+}
+
+// decodeStrict decodes an object, and refuses unknown fields: a misspelled reward must not be lost.
+func decodeStrict(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && bytes.IndexByte(bytes.TrimSpace(body), '{') != 0 {
+		err = errors.New("it is not an object") // null
+	}
+	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("there is something behind the object")
+	}
+	if err == nil {
+		return nil
+	}
+	reason := strings.TrimPrefix(err.Error(), "json: ")
+	return refused(http.StatusBadRequest, "", "the body could not be decoded: %s", reason)
+}
+
+// apply puts what the client says at the end into the trajectory. req may be nil.
+func (req *closeRequest) apply(t *art.Trajectory) {
+	if req == nil {
+		return
+	}
+	if req.Reward != nil {
+		t.Reward = *req.Reward
+	}
+	maps.Copy(t.Metrics, req.Metrics)
+	maps.Copy(t.Metadata, req.Metadata.values())
+	t.Logs = append(t.Logs, req.Logs...)
+}
+
+// rolloutInfo describes a rollout to a client.
+type rolloutInfo struct {
+	Object    string `json:"object"` // "rollout"
+	ID        string `json:"id"`
+	Base      string `json:"base"` // path before /v1/chat/completions
+	Model     string `json:"model"`
+	Status    string `json:"status"`
+	Step      *int   `json:"step,omitempty"` // that the rollout is pinned to
+	Group     string `json:"group,omitempty"`
+	GroupSize int    `json:"group_size,omitempty"`
+}
+
+// info describes a rollout. The mutex of [Rollouts] is held.
+func (r *rollout) info() rolloutInfo {
+	i := rolloutInfo{Object: "rollout", ID: r.id, Base: rolloutBase + r.id, Model: r.model.Name(), Status: r.status()}
+	if r.pin != nil {
+		i.Step = new(r.pin.Step())
+	}
+	if r.group != nil {
+		i.Group, i.GroupSize = r.group.key.name, r.group.size
+	}
+	return i
+}
+
+// groupInfo describes a complete group to a client.
+type groupInfo struct {
+	Object string `json:"object"` // "rollout_group"
+	Group  string `json:"group"`
+	Closed int    `json:"closed"` // rollouts with a reward
+	Failed int    `json:"failed"`
+}
+
+// info describes a complete group. The mutex of [Rollouts] is held.
+func (g *group) info() groupInfo {
+	i := groupInfo{Object: "rollout_group", Group: g.key.name}
+	for _, r := range g.members {
+		if r.failed != nil {
+			i.Failed++
+		}
+	}
+	i.Closed = len(g.members) - i.Failed
+	return i
 }

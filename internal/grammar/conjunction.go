@@ -3,7 +3,6 @@ package grammar
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,84 +66,59 @@ type schemaRules struct {
 }
 
 // schema returns the fragment of a schema document.
-func (c *compilation) schema(raw json.RawMessage, options JSONOptions) (fragment, error) {
+func (c *compilation) schema(raw json.RawMessage, options JSONOptions) fragment {
 	limits := c.budget.limits
 	if len(raw) > limits.SchemaBytes {
-		return nil, &LimitError{"SchemaBytes", limits.SchemaBytes, fmt.Sprintf("a schema of %d bytes", len(raw))}
+		panic(&LimitError{"SchemaBytes", limits.SchemaBytes, fmt.Sprintf("a schema of %d bytes", len(raw))})
 	}
 	if !json.Valid(raw) {
-		return nil, schemaError("", "is not JSON")
+		failAt("", "is not JSON")
 	}
 	depth, err := nesting(raw)
-	if err != nil {
-		return nil, schemaError("", "%v", err)
-	}
+	check("", err)
 	if depth > limits.Depth {
-		return nil, &LimitError{"Depth", limits.Depth, fmt.Sprintf("a schema of depth %d", depth)}
+		panic(&LimitError{"Depth", limits.Depth, fmt.Sprintf("a schema of depth %d", depth)})
 	}
 	reader := &schemaReader{root: raw, nodes: map[string]*schemaNode{}}
-	node, err := reader.node("", raw)
-	if err != nil {
-		return nil, err
-	}
 	s := &schemaRules{c, options, map[string]int32{}}
-	rule, err := s.rule(conjunction{}.with(node))
-	return call(rule), err
+	return call(s.rule(conjunction{}.with(reader.node("", raw))))
 }
 
 // rule returns the rule of a conjunction, which it makes if needed.
-func (s *schemaRules) rule(j conjunction) (int32, error) {
+func (s *schemaRules) rule(j conjunction) int32 {
 	key := j.key()
 	if rule, ok := s.made[key]; ok {
-		return rule, nil
+		return rule
 	}
 	rule := s.newRule()
 	s.made[key] = rule
-	f, err := s.conjunctionText(j)
-	if err != nil {
-		return 0, err
-	}
-	s.define(rule, f)
-	return rule, nil
+	s.define(rule, s.conjunctionText(j))
+	return rule
 }
 
 // conjunctionText is the texts of a conjunction.
-func (s *schemaRules) conjunctionText(j conjunction) (fragment, error) {
+func (s *schemaRules) conjunctionText(j conjunction) fragment {
 	switch {
 	case j.never:
-		return never, nil
+		return never
 	case slices.ContainsFunc(j.own, func(c *constraint) bool { return c.hasValues }):
 		return s.values(j)
-	case len(j.groups) > 0:
-		return s.alternatives(j)
+	case len(j.groups) == 0:
+		return s.merged(merge(j.own))
 	}
-	m, err := merge(j.own)
-	if err != nil {
-		return nil, err
-	}
-	return s.merged(m)
-}
-
-// alternatives distributes the other constraints over the branches of the first group.
-func (s *schemaRules) alternatives(j conjunction) (fragment, error) {
+	// The other constraints are distributed over the branches of the first group.
 	rest := conjunction{own: j.own, groups: j.groups[1:]}
 	var parts []fragment
 	for _, branch := range j.groups[0].branches {
-		next := rest.with(branch)
-		if next.key() == j.key() {
-			continue // the schema itself as its own alternative adds nothing
+		if next := rest.with(branch); next.key() != j.key() { // the schema as its own alternative adds nothing
+			parts = append(parts, call(s.rule(next)))
 		}
-		rule, err := s.rule(next)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, call(rule))
 	}
-	return anyOf(parts...), nil
+	return anyOf(parts...)
 }
 
 // values is the values of enum and const that the other constraints allow.
-func (s *schemaRules) values(j conjunction) (fragment, error) {
+func (s *schemaRules) values(j conjunction) fragment {
 	rest := conjunction{groups: j.groups}
 	var values []json.RawMessage
 	first := true
@@ -158,21 +132,18 @@ func (s *schemaRules) values(j conjunction) (fragment, error) {
 			values = commonValues(values, c.values)
 		}
 	}
-	allowed, err := s.allowed(rest)
-	if err != nil {
-		return nil, err
-	}
+	allowed := s.allowed(rest)
 	var parts []fragment
 	for _, raw := range values {
 		if allowed(raw) {
 			parts = append(parts, spelled(raw, s.options.Whitespace))
 		}
 	}
-	return anyOf(parts...), nil
+	return anyOf(parts...)
 }
 
 // allowed returns a function that reports whether a value satisfies a conjunction.
-func (s *schemaRules) allowed(j conjunction) (func(json.RawMessage) bool, error) {
+func (s *schemaRules) allowed(j conjunction) func(json.RawMessage) bool {
 	types, simple := typeAny, len(j.groups) == 0
 	for _, c := range j.own {
 		if c.types != 0 {
@@ -181,28 +152,18 @@ func (s *schemaRules) allowed(j conjunction) (func(json.RawMessage) bool, error)
 		simple = simple && c.implied == 0
 	}
 	if simple {
-		return func(raw json.RawMessage) bool { return typeOf(raw)&types != 0 }, nil
+		return func(raw json.RawMessage) bool { return typeOf(raw)&types != 0 }
 	}
+	// The value must be one of the texts of the conjunction.
 	inner := &schemaRules{newCompilation(s.vocabulary, s.budget), s.options, map[string]int32{}}
-	rule, err := inner.rule(j)
-	if err != nil {
-		return nil, err
-	}
-	return inner.accepting(rule)
-}
-
-// accepting returns a function that reports whether a value is one of the texts of a rule.
-func (s *schemaRules) accepting(rule int32) (func(json.RawMessage) bool, error) {
+	rule := inner.rule(j)
 	var all [256]bool
 	for i := range all {
 		all[i] = true
 	}
-	p, err := link(s.rules, rule, &all)
-	if errors.Is(err, errNothing) {
-		return func(json.RawMessage) bool { return false }, nil
-	}
+	p, err := link(inner.rules, rule, &all)
 	if err != nil {
-		return nil, err
+		return func(json.RawMessage) bool { return false }
 	}
 	m := newMachine(p)
 	return func(raw json.RawMessage) bool {
@@ -213,7 +174,7 @@ func (s *schemaRules) accepting(rule int32) (func(json.RawMessage) bool, error) 
 			at = m.step(at, text[i])
 		}
 		return err == nil && at.end
-	}, nil
+	}
 }
 
 // merged is constraints on one value, by type.
@@ -227,7 +188,7 @@ type merged struct {
 }
 
 // merge combines constraints. If none gives a type, the values are of those types that the keywords constrain.
-func merge(all []*constraint) (*merged, error) {
+func merge(all []*constraint) *merged {
 	m := &merged{types: typeAny, free: true, strings: stringBounds{high: -1}}
 	var implied typeSet
 	declared := false
@@ -237,8 +198,13 @@ func merge(all []*constraint) (*merged, error) {
 			m.types, declared = m.types&c.types, true
 		}
 		implied |= c.implied
-		if err := m.addNumbers(c); err != nil {
-			return nil, err
+		m.numbers.low = stricter(m.numbers.low, c.numbers.low, -1)
+		m.numbers.high = stricter(m.numbers.high, c.numbers.high, 1)
+		if b := c.numbers.multiple; b != 0 {
+			a := max(m.numbers.multiple, 1)
+			if m.numbers.multiple = a / gcd(a, b) * b; m.numbers.multiple > maxMultiple {
+				failAt(c.path, "the least common multiple of all multipleOf is above %d", maxMultiple)
+			}
 		}
 		m.strings.low = max(m.strings.low, c.strings.low)
 		if high := c.strings.high; high >= 0 && (m.strings.high < 0 || high < m.strings.high) {
@@ -259,21 +225,7 @@ func merge(all []*constraint) (*merged, error) {
 	}
 	m.free = implied == 0
 	m.strings.patterns = slices.Sorted(maps.Keys(patterns))
-	return m, nil
-}
-
-// addNumbers adds the constraints on numbers.
-func (m *merged) addNumbers(c *constraint) error {
-	m.numbers.low = stricter(m.numbers.low, c.numbers.low, -1)
-	m.numbers.high = stricter(m.numbers.high, c.numbers.high, 1)
-	if c.numbers.multiple == 0 {
-		return nil
-	}
-	a, b := max(m.numbers.multiple, 1), c.numbers.multiple
-	if m.numbers.multiple = a / gcd(a, b) * b; m.numbers.multiple > maxMultiple {
-		return schemaError(c.path, "the least common multiple of all multipleOf is above %d", maxMultiple)
-	}
-	return nil
+	return m
 }
 
 func gcd(a, b int) int {
@@ -284,9 +236,9 @@ func gcd(a, b int) int {
 }
 
 // merged is the texts of merged constraints.
-func (s *schemaRules) merged(m *merged) (fragment, error) {
+func (s *schemaRules) merged(m *merged) fragment {
 	if m.free && m.types == typeAny {
-		return call(s.anyJSON(s.options.Whitespace).value), nil
+		return call(s.anyJSON(s.options.Whitespace).value)
 	}
 	var parts []fragment
 	if m.types&typeNull != 0 {
@@ -303,18 +255,10 @@ func (s *schemaRules) merged(m *merged) (fragment, error) {
 		parts = append(parts, call(s.stringRule(m.strings)))
 	}
 	if m.types&typeArray != 0 {
-		f, err := s.array(m.arrays)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, f)
+		parts = append(parts, s.array(m.arrays))
 	}
 	if m.types&typeObject != 0 {
-		f, err := s.object(m.objects)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, f)
+		parts = append(parts, s.object(m.objects))
 	}
-	return anyOf(parts...), nil
+	return anyOf(parts...)
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -33,15 +34,31 @@ type subsets struct {
 func build(f fragment, b *budget) *dfa {
 	n := &nfa{budget: b}
 	start := n.add()
-	return determinize(n, start, f(n, start))
-}
-
-// determinize returns the automaton of the texts that lead from start to final.
-func determinize(n *nfa, start, final int32) *dfa {
-	s := &subsets{nfa: n, final: final, ids: map[string]int32{}, seen: make([]int32, len(n.states))}
+	s := &subsets{nfa: n, final: f(n, start), ids: map[string]int32{}}
+	s.seen = make([]int32, len(n.states))
 	s.state(s.closure([]int32{start}, true, false))
 	for at := int32(0); int(at) < len(s.sets); at++ {
-		s.expand(at)
+		var edges []byteEdge
+		calls, tokens := map[int32][]int32{}, map[int32][]int32{} // targets
+		for _, state := range s.sets[at] {
+			of := &n.states[state]
+			edges = append(edges, of.bytes...)
+			for _, e := range of.calls {
+				calls[e.rule] = append(calls[e.rule], e.to)
+			}
+			for _, e := range of.tokens {
+				tokens[e.id] = append(tokens[e.id], e.to)
+			}
+		}
+		out := s.byteEdges(edges) // it may add states
+		result := dfaState{final: s.result.states[at].final, bytes: out}
+		for _, rule := range slices.Sorted(maps.Keys(calls)) {
+			result.calls = append(result.calls, callEdge{rule, s.state(s.closure(calls[rule], false, false))})
+		}
+		for _, id := range slices.Sorted(maps.Keys(tokens)) {
+			result.tokens = append(result.tokens, tokenEdge{id, s.state(s.closure(tokens[id], false, false))})
+		}
+		s.result.states[at] = result
 	}
 	return &s.result
 }
@@ -98,27 +115,6 @@ func (s *subsets) state(set []int32) int32 {
 	return id
 }
 
-// expand fills the edges of a state.
-func (s *subsets) expand(at int32) {
-	var edges []byteEdge
-	var calls []callEdge
-	var tokens []tokenEdge
-	for _, state := range s.sets[at] {
-		edges = append(edges, s.nfa.states[state].bytes...)
-		calls = append(calls, s.nfa.states[state].calls...)
-		tokens = append(tokens, s.nfa.states[state].tokens...)
-	}
-	out := s.byteEdges(edges)
-	result := dfaState{final: s.result.states[at].final, bytes: out}
-	for rule, to := range groupTargets(calls, func(e callEdge) (int32, int32) { return e.rule, e.to }) {
-		result.calls = append(result.calls, callEdge{rule, s.state(s.closure(to, false, false))})
-	}
-	for id, to := range groupTargets(tokens, func(e tokenEdge) (int32, int32) { return e.id, e.to }) {
-		result.tokens = append(result.tokens, tokenEdge{id, s.state(s.closure(to, false, false))})
-	}
-	s.result.states[at] = result
-}
-
 // byteEdges splits overlapping ranges into disjoint ones, each with the state of all its targets.
 func (s *subsets) byteEdges(edges []byteEdge) []byteEdge {
 	if len(edges) == 1 {
@@ -135,51 +131,24 @@ func (s *subsets) byteEdges(edges []byteEdge) []byteEdge {
 		for hi < 255 && !bounds[hi+1] {
 			hi++
 		}
-		out = s.appendRange(out, edges, byte(lo), byte(hi))
+		var to []int32 // the targets on the range from lo to hi, on which they do not change
+		s.nfa.budget.spend(len(edges))
+		for _, e := range edges {
+			if int(e.lo) <= lo && hi <= int(e.hi) {
+				to = append(to, e.to)
+			}
+		}
+		if len(to) > 0 {
+			target := s.state(s.closure(to, false, false))
+			if last := len(out) - 1; last >= 0 && out[last].to == target && int(out[last].hi)+1 == lo {
+				out[last].hi = byte(hi)
+			} else {
+				out = append(out, byteEdge{byte(lo), byte(hi), target})
+			}
+		}
 		lo = hi + 1
 	}
 	return out
-}
-
-// appendRange appends the edge of one range on which the targets do not change.
-func (s *subsets) appendRange(out, edges []byteEdge, lo, hi byte) []byteEdge {
-	var to []int32
-	s.nfa.budget.spend(len(edges))
-	for _, e := range edges {
-		if e.lo <= lo && hi <= e.hi {
-			to = append(to, e.to)
-		}
-	}
-	if len(to) == 0 {
-		return out
-	}
-	target := s.state(s.closure(to, false, false))
-	if last := len(out) - 1; last >= 0 && out[last].to == target && int(out[last].hi)+1 == int(lo) {
-		out[last].hi = hi
-		return out
-	}
-	return append(out, byteEdge{lo, hi, target})
-}
-
-// groupTargets returns the targets of each label, in the order of the labels.
-func groupTargets[E any](edges []E, parts func(E) (label, to int32)) func(func(int32, []int32) bool) {
-	targets := map[int32][]int32{}
-	var labels []int32
-	for _, e := range edges {
-		label, to := parts(e)
-		if targets[label] == nil {
-			labels = append(labels, label)
-		}
-		targets[label] = append(targets[label], to)
-	}
-	slices.Sort(labels)
-	return func(yield func(int32, []int32) bool) {
-		for _, label := range labels {
-			if !yield(label, targets[label]) {
-				return
-			}
-		}
-	}
 }
 
 // followByte returns the target of a byte among ordered edges, or -1.
@@ -217,4 +186,116 @@ func (d *dfa) fragment(n *nfa, from int32) int32 {
 	}
 	n.addEmpty(from, first)
 	return to
+}
+
+// product builds the automaton of the texts that two automata accept.
+type product struct {
+	a, b   *dfa
+	ids    map[[2]int32]int32
+	pairs  [][2]int32
+	result dfa
+	budget *budget
+}
+
+// intersect returns the texts that all automata accept. They have neither calls nor tokens.
+func intersect(b *budget, parts ...*dfa) *dfa {
+	result := parts[0]
+	for _, part := range parts[1:] {
+		p := &product{a: result, b: part, ids: map[[2]int32]int32{}, budget: b}
+		p.state([2]int32{0, 0})
+		for at := 0; at < len(p.pairs); at++ {
+			edges := p.edges(p.pairs[at]) // it may add states
+			p.result.states[at].bytes = edges
+		}
+		result = &p.result
+	}
+	return result
+}
+
+// state returns the state of a pair, which it makes if needed.
+func (p *product) state(pair [2]int32) int32 {
+	if id, ok := p.ids[pair]; ok {
+		return id
+	}
+	p.budget.addState()
+	id := int32(len(p.pairs))
+	p.ids[pair] = id
+	p.pairs = append(p.pairs, pair)
+	final := p.a.states[pair[0]].final && p.b.states[pair[1]].final
+	p.result.states = append(p.result.states, dfaState{final: final})
+	return id
+}
+
+// edges returns the overlaps of the edges of a pair.
+func (p *product) edges(pair [2]int32) []byteEdge {
+	var out []byteEdge
+	left, right := p.a.states[pair[0]].bytes, p.b.states[pair[1]].bytes
+	for len(left) > 0 && len(right) > 0 {
+		p.budget.spend(1)
+		l, r := left[0], right[0]
+		if lo, hi := max(l.lo, r.lo), min(l.hi, r.hi); lo <= hi {
+			out = append(out, byteEdge{lo, hi, p.state([2]int32{l.to, r.to})})
+		}
+		if l.hi <= r.hi {
+			left = left[1:]
+		}
+		if r.hi <= l.hi {
+			right = right[1:]
+		}
+	}
+	return out
+}
+
+// freeText is valid UTF-8 that contains none of the stops.
+func freeText(stops []string, b *budget) fragment {
+	utf8 := repeat(runes(anyRune), 0, -1)
+	if len(stops) == 0 {
+		return utf8
+	}
+	return intersect(b, build(utf8, b), stopFree(stops, b)).fragment
+}
+
+// stopFree is the automaton of Aho and Corasick (1975) without the edges that complete a stop: its states are the
+// prefixes of stops, the longest that ends the text so far.
+func stopFree(stops []string, b *budget) *dfa {
+	// The proper prefixes of stops, the empty one first, and the state of each; -1 stands for a stop.
+	prefixes, ids := []string{""}, map[string]int32{"": 0}
+	for _, stop := range stops {
+		for n := 1; n < len(stop); n++ {
+			if _, ok := ids[stop[:n]]; !ok {
+				ids[stop[:n]] = int32(len(prefixes))
+				prefixes = append(prefixes, stop[:n])
+			}
+		}
+	}
+	for _, stop := range stops {
+		ids[stop] = -1
+	}
+	result := &dfa{}
+	for _, prefix := range prefixes {
+		b.addState()
+		state := dfaState{final: true}
+		for c := range 256 {
+			b.spend(len(prefix) + 1)
+			if to, ok := longestPrefix(prefix+string([]byte{byte(c)}), ids); ok {
+				state.bytes = append(state.bytes, byteEdge{byte(c), byte(c), to})
+			}
+		}
+		result.states = append(result.states, state)
+	}
+	return result
+}
+
+// longestPrefix returns the state of the longest suffix that is a prefix of a stop, unless a suffix is a stop.
+func longestPrefix(text string, ids map[string]int32) (int32, bool) {
+	state := int32(-1)
+	for n := 0; n <= len(text); n++ {
+		switch id, ok := ids[text[n:]]; {
+		case ok && id < 0:
+			return 0, false
+		case ok && state < 0:
+			state = id
+		}
+	}
+	return state, true
 }

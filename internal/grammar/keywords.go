@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -13,9 +14,9 @@ import (
 // The methods of this file parse the keywords of one type each, and report whether a keyword is theirs.
 
 // typeKeyword parses "type".
-func (r *schemaReader) typeKeyword(_ *schemaNode, own *constraint, m member, path string) (bool, error) {
+func (r *schemaReader) typeKeyword(_ *schemaNode, own *constraint, m member, path string) bool {
 	if m.key != "type" {
-		return false, nil
+		return false
 	}
 	names, err := stringList(m.value)
 	var one string
@@ -23,15 +24,15 @@ func (r *schemaReader) typeKeyword(_ *schemaNode, own *constraint, m member, pat
 		names, err = []string{one}, nil
 	}
 	if err != nil || len(names) == 0 {
-		return true, schemaError(path, "must be a type or a list of types")
+		failAt(path, "must be a type or a list of types")
 	}
 	for _, name := range names {
 		if typeNames[name] == 0 {
-			return true, schemaError(path, "%q is not a type", name)
+			failAt(path, "%q is not a type", name)
 		}
 		own.types |= typeNames[name]
 	}
-	return true, nil
+	return true
 }
 
 // stringList parses an array of strings.
@@ -50,12 +51,12 @@ func stringList(raw json.RawMessage) ([]string, error) {
 }
 
 // count parses a number of characters, elements or properties.
-func count(raw json.RawMessage, path string) (int, error) {
+func count(raw json.RawMessage, path string) int {
 	value, err := decimal(raw)
 	if err != nil || !value.IsInt() || value.Sign() < 0 || !value.Num().IsInt64() || value.Num().Int64() > 1<<30 {
-		return 0, schemaError(path, "must be a whole number between 0 and %d", 1<<30)
+		failAt(path, "must be a whole number between 0 and %d", 1<<30)
 	}
-	return int(value.Num().Int64()), nil
+	return int(value.Num().Int64())
 }
 
 // numberSyntax is JSON's, with few digits in the exponent: the value is written out.
@@ -75,54 +76,50 @@ func decimal(raw json.RawMessage) (*big.Rat, error) {
 }
 
 // stringKeyword parses the keywords of strings.
-func (r *schemaReader) stringKeyword(_ *schemaNode, own *constraint, m member, path string) (bool, error) {
-	var err error
+func (r *schemaReader) stringKeyword(_ *schemaNode, own *constraint, m member, path string) bool {
 	switch m.key {
 	case "minLength":
-		own.strings.low, err = count(m.value, path)
+		own.strings.low = count(m.value, path)
 	case "maxLength":
-		own.strings.high, err = count(m.value, path)
+		own.strings.high = count(m.value, path)
 	case "pattern", "format":
-		err = readPattern(own, m, path)
+		readPattern(own, m, path)
 	default:
-		return false, nil
+		return false
 	}
 	own.implied |= typeString
-	return true, err
+	return true
 }
 
 // readPattern parses "pattern" and "format".
-func readPattern(own *constraint, m member, path string) error {
+func readPattern(own *constraint, m member, path string) {
 	var text string
 	if err := json.Unmarshal(m.value, &text); err != nil {
-		return schemaError(path, "must be a string")
+		failAt(path, "must be a string")
 	}
 	if m.key == "format" {
 		format, ok := formats[text]
 		if !ok {
-			return schemaError(path, "the format %q is not supported; there are %s", text, formatNames())
+			failAt(path, "the format %q is not supported; there are %s", text,
+				strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
 		}
 		text = `^(?:` + format + `)$`
 	}
-	if _, err := parsePattern(text); err != nil {
-		return schemaError(path, "%v", err)
-	}
+	_, err := parsePattern(text)
+	check(path, err)
 	own.strings.patterns = append(own.strings.patterns, text)
-	return nil
 }
 
 // numberKeyword parses the keywords of numbers.
-func (r *schemaReader) numberKeyword(_ *schemaNode, own *constraint, m member, path string) (bool, error) {
+func (r *schemaReader) numberKeyword(_ *schemaNode, own *constraint, m member, path string) bool {
 	switch m.key {
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
 	default:
-		return false, nil
+		return false
 	}
 	own.implied |= typeNumber
 	value, err := decimal(m.value)
-	if err != nil {
-		return true, schemaError(path, "%v", err)
-	}
+	check(path, err)
 	switch n := &own.numbers; m.key {
 	case "minimum", "exclusiveMinimum":
 		n.low = stricter(n.low, &bound{value, m.key != "minimum"}, -1)
@@ -130,11 +127,11 @@ func (r *schemaReader) numberKeyword(_ *schemaNode, own *constraint, m member, p
 		n.high = stricter(n.high, &bound{value, m.key != "maximum"}, 1)
 	case "multipleOf":
 		if !value.IsInt() || value.Sign() <= 0 || value.Cmp(big.NewRat(maxMultiple, 1)) > 0 {
-			return true, schemaError(path, "multipleOf is supported for whole numbers from 1 to %d", maxMultiple)
+			failAt(path, "multipleOf is supported for whole numbers from 1 to %d", maxMultiple)
 		}
 		n.multiple = int(value.Num().Int64())
 	}
-	return true, nil
+	return true
 }
 
 // maxMultiple bounds multipleOf, which takes one state for each remainder.
@@ -155,90 +152,205 @@ func stricter(a, b *bound, side int) *bound {
 }
 
 // objectKeyword parses the keywords of objects.
-func (r *schemaReader) objectKeyword(_ *schemaNode, own *constraint, m member, path string) (bool, error) {
+func (r *schemaReader) objectKeyword(_ *schemaNode, own *constraint, m member, path string) bool {
 	switch m.key {
 	case "properties", "required", "additionalProperties":
 	default:
-		return false, nil
+		return false
 	}
 	own.implied |= typeObject
 	if own.object == nil {
 		own.object = &objectKeywords{properties: map[string]*schemaNode{}}
 	}
-	var err error
-	switch m.key {
+	switch o := own.object; m.key {
 	case "properties":
-		return true, r.properties(own.object, m.value, path)
+		all, err := members(m.value)
+		check(path, err)
+		for _, p := range all {
+			o.properties[p.key] = r.node(path+"/"+escapePointer(p.key), p.value)
+			o.names = append(o.names, p.key)
+		}
 	case "required":
-		if own.object.required, err = stringList(m.value); err != nil {
-			err = schemaError(path, "%v", err)
-		}
+		var err error
+		o.required, err = stringList(m.value)
+		check(path, err)
 	default:
-		own.object.additional, err = r.node(path, m.value)
+		o.additional = r.node(path, m.value)
 	}
-	return true, err
-}
-
-// properties parses "properties".
-func (r *schemaReader) properties(o *objectKeywords, raw json.RawMessage, path string) error {
-	all, err := members(raw)
-	if err != nil {
-		return schemaError(path, "%v", err)
-	}
-	for _, m := range all {
-		node, err := r.node(path+"/"+escapePointer(m.key), m.value)
-		if err != nil {
-			return err
-		}
-		o.names = append(o.names, m.key)
-		o.properties[m.key] = node
-	}
-	return nil
+	return true
 }
 
 // arrayKeyword parses the keywords of arrays.
-func (r *schemaReader) arrayKeyword(_ *schemaNode, own *constraint, m member, path string) (bool, error) {
+func (r *schemaReader) arrayKeyword(_ *schemaNode, own *constraint, m member, path string) bool {
 	if !slices.Contains([]string{"items", "prefixItems", "minItems", "maxItems"}, m.key) {
-		return false, nil
+		return false
 	}
 	own.implied |= typeArray
 	if own.array == nil {
 		own.array = &arrayKeywords{high: -1}
 	}
-	var err error
 	switch a := own.array; m.key {
 	case "prefixItems":
-		a.prefix, err = r.list(m.value, path)
+		a.prefix = r.list(m.value, path)
 	case "minItems":
-		a.low, err = count(m.value, path)
+		a.low = count(m.value, path)
 	case "maxItems":
-		a.high, err = count(m.value, path)
+		a.high = count(m.value, path)
 	default:
 		if kind(m.value) == '[' {
-			return true, schemaError(path, "a list of schemas is written prefixItems since draft 2020-12")
+			failAt(path, "a list of schemas is written prefixItems since draft 2020-12")
 		}
-		a.items, err = r.node(path, m.value)
+		a.items = r.node(path, m.value)
 	}
-	return true, err
+	return true
 }
 
 // readValues parses "enum" and "const"; with both, their common values remain.
-func readValues(values *constraint, m member, path string) error {
+func readValues(values *constraint, m member, path string) {
 	list := []json.RawMessage{m.value}
 	if m.key == "enum" {
 		var err error
-		if list, err = elements(m.value); err != nil {
-			return schemaError(path, "%v", err)
-		}
+		list, err = elements(m.value)
+		check(path, err)
 	}
 	for i, raw := range list {
-		if _, err := spell(raw, NoSpaces); err != nil {
-			return schemaError(path+"/"+strconv.Itoa(i), "%v", err)
-		}
+		_, err := spell(raw, NoSpaces)
+		check(path+"/"+strconv.Itoa(i), err)
 	}
 	if values.hasValues {
 		list = commonValues(values.values, list)
 	}
 	values.values, values.hasValues = list, true
-	return nil
+}
+
+// spell returns the spelling of a value of enum or const: its members in their order, numbers that are whole without a
+// fraction or exponent.
+func spell(raw json.RawMessage, ws Whitespace) (string, error) {
+	switch kind(raw) {
+	case '{':
+		all, err := members(raw)
+		if err != nil {
+			return "", err
+		}
+		parts := make([]string, len(all))
+		for i, m := range all {
+			value, err := spell(m.value, ws)
+			if err != nil {
+				return "", err
+			}
+			parts[i] = quoteJSON(m.key) + ws.separator(":") + value
+		}
+		return "{" + strings.Join(parts, ws.separator(",")) + "}", nil
+	case '[':
+		items, err := elements(raw)
+		if err != nil {
+			return "", err
+		}
+		parts := make([]string, len(items))
+		for i, item := range items {
+			if parts[i], err = spell(item, ws); err != nil {
+				return "", err
+			}
+		}
+		return "[" + strings.Join(parts, ws.separator(",")) + "]", nil
+	case '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return quoteJSON(text), err
+	case 't', 'f', 'n':
+		return strings.TrimSpace(string(raw)), nil
+	}
+	value, err := decimal(raw)
+	if err != nil || !value.IsInt() {
+		return strings.TrimSpace(string(raw)), err
+	}
+	return value.Num().String(), nil
+}
+
+// separator returns a comma or colon with the fixed whitespace that a policy puts after it.
+func (w Whitespace) separator(text string) string {
+	if w == SingleSpaces {
+		return text + " "
+	}
+	return text
+}
+
+// commonValues returns the values of a that are in b, in the order of a.
+func commonValues(a, b []json.RawMessage) []json.RawMessage {
+	in := map[string]bool{}
+	for _, raw := range b {
+		in[mustSpell(raw)] = true
+	}
+	var out []json.RawMessage
+	for _, raw := range a {
+		if in[mustSpell(raw)] {
+			out = append(out, raw)
+		}
+	}
+	return out
+}
+
+// mustSpell is spell for values that readValues has checked.
+func mustSpell(raw json.RawMessage) string {
+	text, err := spell(raw, NoSpaces)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// typeOf returns the type of a value.
+func typeOf(raw json.RawMessage) typeSet {
+	switch kind(raw) {
+	case '{':
+		return typeObject
+	case '[':
+		return typeArray
+	case '"':
+		return typeString
+	case 't', 'f':
+		return typeBoolean
+	case 'n':
+		return typeNull
+	}
+	if value, err := decimal(raw); err == nil && value.IsInt() {
+		return typeInteger
+	}
+	return typeFraction
+}
+
+// spelled is the spellings of a value under a whitespace policy.
+func spelled(raw json.RawMessage, ws Whitespace) fragment {
+	switch kind(raw) {
+	case '[':
+		items, _ := elements(raw) // readValues has checked it
+		parts := make([]fragment, len(items))
+		for i, item := range items {
+			parts[i] = spelled(item, ws)
+		}
+		return bracketed(ws, "[", parts, "]")
+	case '{':
+		all, _ := members(raw)
+		parts := make([]fragment, len(all))
+		for i, m := range all {
+			parts[i] = sequence(literal(quoteJSON(m.key)), ws.colon(), spelled(m.value, ws))
+		}
+		return bracketed(ws, "{", parts, "}")
+	}
+	return literal(mustSpell(raw))
+}
+
+// bracketed is elements between brackets.
+func bracketed(ws Whitespace, open string, parts []fragment, end string) fragment {
+	all := []fragment{literal(open), ws.bracket()}
+	for i, part := range parts {
+		if i > 0 {
+			all = append(all, ws.comma())
+		}
+		all = append(all, part)
+	}
+	if len(parts) > 0 {
+		all = append(all, ws.bracket())
+	}
+	return sequence(append(all, literal(end))...)
 }

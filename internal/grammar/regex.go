@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 )
 
@@ -61,7 +62,18 @@ func pattern(re *syntax.Regexp, text runeText) fragment {
 	case syntax.OpEmptyMatch:
 		return nothing
 	case syntax.OpLiteral:
-		return patternLiteral(re, text)
+		// In any case of its letters, if the expression says so.
+		parts := make([]fragment, len(re.Rune))
+		for i, r := range re.Rune {
+			set := []runeRange{{r, r}}
+			if re.Flags&syntax.FoldCase != 0 {
+				for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+					set = append(set, runeRange{other, other})
+				}
+			}
+			parts[i] = text(set)
+		}
+		return sequence(parts...)
 	case syntax.OpCharClass:
 		return text(classRanges(re.Rune))
 	case syntax.OpAnyChar:
@@ -73,11 +85,6 @@ func pattern(re *syntax.Regexp, text runeText) fragment {
 	case syntax.OpEndText:
 		return assertEnd
 	}
-	return patternOperator(re, text)
-}
-
-// patternOperator is an operator with operands.
-func patternOperator(re *syntax.Regexp, text runeText) fragment {
 	parts := make([]fragment, len(re.Sub))
 	for i, sub := range re.Sub {
 		parts[i] = pattern(sub, text)
@@ -97,21 +104,6 @@ func patternOperator(re *syntax.Regexp, text runeText) fragment {
 		return sequence(parts...)
 	}
 	panic(fmt.Sprintf("grammar: operator %v passed findUnsupported", re.Op))
-}
-
-// patternLiteral is a string, in any case of its letters if the expression says so.
-func patternLiteral(re *syntax.Regexp, text runeText) fragment {
-	parts := make([]fragment, len(re.Rune))
-	for i, r := range re.Rune {
-		set := []runeRange{{r, r}}
-		if re.Flags&syntax.FoldCase != 0 {
-			for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-				set = append(set, runeRange{other, other})
-			}
-		}
-		parts[i] = text(set)
-	}
-	return sequence(parts...)
 }
 
 // classRanges converts the pairs of the parser.
@@ -135,4 +127,51 @@ func assertEnd(n *nfa, from int32) int32 {
 	to := n.add()
 	n.states[from].end = append(n.states[from].end, to)
 	return to
+}
+
+// The parts of formats (RFC 3339, appendix A; RFC 3986, appendix A; RFC 1123, section 2.1).
+const (
+	formatDate = `(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|` +
+		`02-(?:0[1-9]|1\d|2[0-8]))|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
+	formatClock    = `(?:[01]\d|2[0-3]):[0-5]\d`
+	formatTime     = formatClock + `:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-]` + formatClock + `)`
+	formatLabel    = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?`
+	formatHost     = formatLabel + `(?:\.` + formatLabel + `){0,7}`
+	formatByte     = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	formatIPv4     = formatByte + `(?:\.` + formatByte + `){3}`
+	formatDuration = `P(?:\d{1,9}W|(?:\d{1,9}Y(?:\d{1,9}M(?:\d{1,9}D)?)?|\d{1,9}M(?:\d{1,9}D)?|\d{1,9}D)(?:T` +
+		formatHours + `)?|T` + formatHours + `)`
+	formatHours = `(?:\d{1,9}H(?:\d{1,9}M(?:\d{1,9}S)?)?|\d{1,9}M(?:\d{1,9}S)?|\d{1,9}S)`
+	formatURI   = `[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://` + formatHost + `(?::\d{1,5})?)?` +
+		`(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*/?` +
+		`(?:\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?(?:#(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?`
+)
+
+// formats are expressions for the formats of JSON Schema. Each allows some of what its standard allows, never more: no
+// leap seconds, no quoted names and comments in mail addresses, and names of up to eight labels of 30 characters.
+var formats = map[string]string{
+	"date":      formatDate,
+	"time":      formatTime,
+	"date-time": formatDate + `T` + formatTime,
+	"duration":  formatDuration,
+	"email":     `[A-Za-z0-9_+-]{1,30}(?:\.[A-Za-z0-9_+-]{1,30})?@` + formatHost,
+	"hostname":  formatHost,
+	"ipv4":      formatIPv4,
+	"ipv6":      formatIPv6(),
+	"uuid":      `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`,
+	"uri":       formatURI,
+}
+
+// formatIPv6 is the eight groups of an address, or fewer with one gap (RFC 4291, section 2.2).
+func formatIPv6() string {
+	const group = `[0-9a-fA-F]{1,4}`
+	forms := []string{`(?:` + group + `:){7}` + group, `::`, `(?:` + group + `:){1,7}:`}
+	for before := 0; before <= 6; before++ {
+		left := ":"
+		if before > 0 {
+			left = `(?:` + group + `:){` + string(rune('0'+before)) + `}`
+		}
+		forms = append(forms, left+`(?::`+group+`){1,`+string(rune('0'+7-before))+`}`)
+	}
+	return `(?:` + strings.Join(forms, `|`) + `)`
 }

@@ -1,8 +1,11 @@
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,9 +87,16 @@ type schemaReader struct {
 	lastID int
 }
 
-// schemaError is an error at a place of a schema.
-func schemaError(path, format string, args ...any) error {
-	return fmt.Errorf("grammar: schema at #%s: %s", path, fmt.Sprintf(format, args...))
+// failAt fails with an error at a place of a schema.
+func failAt(path, format string, args ...any) {
+	fail(fmt.Errorf("grammar: schema at #%s: %s", path, fmt.Sprintf(format, args...)))
+}
+
+// check fails at a place of a schema if there is an error.
+func check(path string, err error) {
+	if err != nil {
+		failAt(path, "%v", err)
+	}
 }
 
 func (r *schemaReader) nextID() int {
@@ -95,28 +105,23 @@ func (r *schemaReader) nextID() int {
 }
 
 // node returns the schema at a path.
-func (r *schemaReader) node(path string, raw json.RawMessage) (*schemaNode, error) {
+func (r *schemaReader) node(path string, raw json.RawMessage) *schemaNode {
 	if node, ok := r.nodes[path]; ok {
-		return node, nil
+		return node
 	}
 	node := &schemaNode{path: path}
 	r.nodes[path] = node
 	switch kind(raw) {
 	case 't':
-		return node, nil
+		return node
 	case 'f':
 		node.never = true
-		return node, nil
+		return node
 	}
 	keywords, err := members(raw)
 	if err != nil {
-		return nil, schemaError(path, "a schema must be an object or a boolean: %v", err)
+		failAt(path, "a schema must be an object or a boolean: %v", err)
 	}
-	return node, r.fill(node, keywords)
-}
-
-// fill sets the parts of a node.
-func (r *schemaReader) fill(node *schemaNode, keywords []member) error {
 	own := &constraint{id: r.nextID(), path: node.path, strings: stringBounds{high: -1}}
 	values := &constraint{id: r.nextID(), path: node.path}
 	nullable := false
@@ -127,9 +132,7 @@ func (r *schemaReader) fill(node *schemaNode, keywords []member) error {
 			}
 			nullable = true
 		}
-		if err := r.keyword(node, own, values, m); err != nil {
-			return err
-		}
+		r.keyword(node, own, values, m)
 	}
 	if own.types != 0 || own.implied != 0 {
 		node.own = append(node.own, own)
@@ -137,17 +140,12 @@ func (r *schemaReader) fill(node *schemaNode, keywords []member) error {
 	if values.hasValues {
 		node.own = append(node.own, values)
 	}
-	if nullable {
-		r.makeNullable(node)
+	if nullable { // null is allowed besides what the other keywords allow, as OpenAPI 3.0 has it
+		inner := *node
+		null := &schemaNode{path: node.path, own: []*constraint{{id: r.nextID(), path: node.path, types: typeNull}}}
+		*node = schemaNode{path: node.path, groups: []*group{{r.nextID(), []*schemaNode{&inner, null}}}}
 	}
-	return nil
-}
-
-// makeNullable makes a node allow null besides what it allows by its other keywords, as OpenAPI 3.0 has it.
-func (r *schemaReader) makeNullable(node *schemaNode) {
-	inner := *node
-	null := &schemaNode{path: node.path, own: []*constraint{{id: r.nextID(), path: node.path, types: typeNull}}}
-	*node = schemaNode{path: node.path, groups: []*group{{r.nextID(), []*schemaNode{&inner, null}}}}
+	return node
 }
 
 // annotations are keywords that constrain nothing. A discriminator names a property that the alternatives constrain.
@@ -160,77 +158,69 @@ var annotations = []string{
 var neutral = map[string]string{"uniqueItems": "false", "minProperties": "0", "nullable": "true"}
 
 // keyword parses one keyword.
-func (r *schemaReader) keyword(node *schemaNode, own, values *constraint, m member) error {
+func (r *schemaReader) keyword(node *schemaNode, own, values *constraint, m member) {
 	path := node.path + "/" + escapePointer(m.key)
-	for _, read := range []func(*schemaNode, *constraint, member, string) (bool, error){
+	for _, read := range []func(*schemaNode, *constraint, member, string) bool{
 		r.combinator, r.typeKeyword, r.stringKeyword, r.numberKeyword, r.objectKeyword, r.arrayKeyword,
 	} {
-		if known, err := read(node, own, m, path); known || err != nil {
-			return err
+		if read(node, own, m, path) {
+			return
 		}
 	}
 	switch value := strings.TrimSpace(string(m.value)); {
 	case m.key == "enum", m.key == "const":
-		return readValues(values, m, path)
+		readValues(values, m, path)
 	case m.key == "$id" && node.path == "":
 	case slices.Contains(annotations, m.key), strings.HasPrefix(m.key, "x-"), neutral[m.key] == value && value != "":
 	default:
-		return schemaError(path, "the keyword %s with this value is not supported", m.key)
+		failAt(path, "the keyword %s with this value is not supported", m.key)
 	}
-	return nil
 }
 
 // combinator parses the keywords that hold for any type.
-func (r *schemaReader) combinator(node *schemaNode, _ *constraint, m member, path string) (bool, error) {
+func (r *schemaReader) combinator(node *schemaNode, _ *constraint, m member, path string) bool {
 	switch m.key {
 	case "$ref":
-		target, err := r.reference(m.value, path)
-		node.ref = target
-		return true, err
+		node.ref = r.reference(m.value, path)
 	case "anyOf", "oneOf", "allOf":
-		list, err := r.list(m.value, path)
-		if err == nil && len(list) == 0 {
-			err = schemaError(path, "must have an element")
+		list := r.list(m.value, path)
+		if len(list) == 0 {
+			failAt(path, "must have an element")
 		}
 		if m.key == "allOf" {
 			node.all = list
 		} else {
 			node.groups = append(node.groups, &group{r.nextID(), list})
 		}
-		return true, err
+	default:
+		return false
 	}
-	return false, nil
+	return true
 }
 
 // list parses an array of schemas.
-func (r *schemaReader) list(raw json.RawMessage, path string) ([]*schemaNode, error) {
+func (r *schemaReader) list(raw json.RawMessage, path string) []*schemaNode {
 	items, err := elements(raw)
-	if err != nil {
-		return nil, schemaError(path, "%v", err)
-	}
+	check(path, err)
 	nodes := make([]*schemaNode, len(items))
 	for i, item := range items {
-		if nodes[i], err = r.node(path+"/"+strconv.Itoa(i), item); err != nil {
-			return nil, err
-		}
+		nodes[i] = r.node(path+"/"+strconv.Itoa(i), item)
 	}
-	return nodes, nil
+	return nodes
 }
 
 // reference resolves a $ref within the document.
-func (r *schemaReader) reference(raw json.RawMessage, path string) (*schemaNode, error) {
+func (r *schemaReader) reference(raw json.RawMessage, path string) *schemaNode {
 	var ref string
 	if err := json.Unmarshal(raw, &ref); err != nil {
-		return nil, schemaError(path, "must be a string")
+		failAt(path, "must be a string")
 	}
 	names, err := jsonpointer.Parse(ref)
-	if err != nil {
-		return nil, schemaError(path, "%v", err)
-	}
+	check(path, err)
 	target, at := r.root, ""
 	for _, name := range names {
 		if target = child(target, name); target == nil {
-			return nil, schemaError(path, "%q does not exist", ref)
+			failAt(path, "%q does not exist", ref)
 		}
 		at += "/" + escapePointer(name)
 	}
@@ -246,10 +236,7 @@ func child(raw json.RawMessage, name string) json.RawMessage {
 		}
 		return nil
 	}
-	all, err := members(raw)
-	if err != nil {
-		return nil
-	}
+	all, _ := members(raw) // none if it is not an object
 	for _, m := range all {
 		if m.key == name {
 			return m.value
@@ -261,4 +248,76 @@ func child(raw json.RawMessage, name string) json.RawMessage {
 // escapePointer writes a name in a JSON pointer.
 func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// member is a member of a JSON object.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members returns the members of a JSON object in their order. A repeated key is an error.
+func members(raw json.RawMessage) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil, errors.New("must be an object")
+	}
+	var out []member
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{key: key.(string)}
+		if err := d.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		if seen[m.key] {
+			return nil, fmt.Errorf("has the key %q twice", m.key)
+		}
+		seen[m.key] = true
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// elements returns the elements of a JSON array.
+func elements(raw json.RawMessage) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	if kind(raw) != '[' || json.Unmarshal(raw, &out) != nil {
+		return nil, errors.New("must be an array")
+	}
+	return out, nil
+}
+
+// kind returns the first byte of a JSON value, which tells its type.
+func kind(raw json.RawMessage) byte {
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) > 0 {
+		return raw[0]
+	}
+	return 0
+}
+
+// nesting returns how deep the brackets of a JSON document are nested.
+func nesting(raw json.RawMessage) (int, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	depth, deepest := 0, 0
+	for {
+		t, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return deepest, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			deepest = max(deepest, depth)
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+	}
 }

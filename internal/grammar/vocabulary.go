@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,20 +35,8 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 		v.isEnd[id] = true
 	}
 	v.end = slices.Sorted(slices.Values(end))
-	ids, err := v.withText()
-	if err != nil {
-		return nil, err
-	}
-	sortByText(tokens, ids)
-	v.all = newTrie(tokens, ids)
-	v.setSlices(ids)
-	return v, nil
-}
-
-// withText returns the tokens that grammars may spell texts with, and notes the single bytes.
-func (v *Vocabulary) withText() ([]int32, error) {
-	var ids []int32
-	for i, text := range v.tokens {
+	var ids []int32 // the tokens that grammars may spell texts with
+	for i, text := range tokens {
 		if len(text) > math.MaxUint16 {
 			return nil, fmt.Errorf("grammar: token %d has %d bytes, more than %d", i, len(text), math.MaxUint16)
 		}
@@ -58,7 +48,12 @@ func (v *Vocabulary) withText() ([]int32, error) {
 			v.writable[text[0]] = true
 		}
 	}
-	return ids, nil
+	slices.SortFunc(ids, func(a, b int32) int {
+		return cmp.Or(bytes.Compare(tokens[a], tokens[b]), cmp.Compare(a, b))
+	})
+	v.all = newTrie(tokens, ids)
+	v.setSlices(ids)
+	return v, nil
 }
 
 // Size returns the number of token ids.
@@ -67,13 +62,56 @@ func (v *Vocabulary) Size() int { return len(v.tokens) }
 // MaskWords returns the length of a mask: one bit for each id, 32 in a word.
 func (v *Vocabulary) MaskWords() int { return (len(v.tokens) + 31) / 32 }
 
-// checkControl refuses ids that cannot be an element of a grammar.
-func (v *Vocabulary) checkControl(id int32) error {
-	switch {
-	case id < 0 || int(id) >= len(v.tokens):
-		return fmt.Errorf("grammar: token %d is outside the vocabulary of %d", id, len(v.tokens))
-	case v.isEnd[id]:
-		return fmt.Errorf("grammar: token %d ends the sequence and cannot be within a grammar", id)
+// trie holds tokens by their bytes. Its nodes are in preorder: after a node come those below it, up to skip[node].
+type trie struct {
+	label []byte   // byte that leads to the node
+	depth []uint16 // length of the text of the node, from 1
+	skip  []int32
+	first []int32 // ids[first[node]:first[node+1]] are the tokens whose text is that of the node
+	ids   []int32
+}
+
+// newTrie makes the trie of some tokens of a vocabulary, which are in the order of their texts.
+func newTrie(tokens [][]byte, ids []int32) *trie {
+	t := &trie{}
+	var path []int32 // nodes of the text of the previous token
+	var previous []byte
+	for _, id := range ids {
+		text := tokens[id]
+		shared := 0
+		for shared < len(previous) && shared < len(text) && previous[shared] == text[shared] {
+			shared++
+		}
+		t.close(path[shared:])
+		path = path[:shared]
+		for i := shared; i < len(text); i++ {
+			path = append(path, t.add(text[i], i+1))
+		}
+		t.ids = append(t.ids, id)
+		previous = text
 	}
-	return nil
+	t.close(path)
+	t.first = append(t.first, int32(len(t.ids)))
+	return t
+}
+
+// add makes a node after all others.
+func (t *trie) add(label byte, depth int) int32 {
+	t.label = append(t.label, label)
+	t.depth = append(t.depth, uint16(depth))
+	t.skip = append(t.skip, 0)
+	t.first = append(t.first, int32(len(t.ids)))
+	return int32(len(t.label) - 1)
+}
+
+// close ends the subtrees of nodes.
+func (t *trie) close(nodes []int32) {
+	for _, node := range nodes {
+		t.skip[node] = int32(len(t.label))
+	}
+}
+
+// below returns the tokens below a node, without its own.
+func (t *trie) below(node int32) []int32 {
+	return t.ids[t.first[node+1]:t.first[t.skip[node]]]
 }

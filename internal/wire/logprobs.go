@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -78,4 +81,70 @@ func byteValues(text []byte) []int {
 		values[i] = int(b)
 	}
 	return values
+}
+
+// PromptLogprobs are vLLM's logprobs of a prompt: for each token an object that has it and the likeliest others, by
+// their ids. The first token has null.
+type PromptLogprobs []map[string]PromptLogprob
+
+// PromptLogprob is one token.
+type PromptLogprob struct {
+	Logprob float32 `json:"logprob"`
+	// Rank among all tokens; 1 is the likeliest.
+	Rank int `json:"rank"`
+	// DecodedToken is the text of the token.
+	DecodedToken *string `json:"decoded_token"`
+}
+
+// newPromptLogprobs converts the logprobs of a prompt. tokens may be nil.
+func newPromptLogprobs(prompt [][]art.TokenLogprob, tokens TokenBytes) PromptLogprobs {
+	out := make(PromptLogprobs, len(prompt))
+	for i, at := range prompt {
+		if len(at) == 0 {
+			continue
+		}
+		out[i] = make(map[string]PromptLogprob, len(at))
+		for _, t := range at {
+			one := PromptLogprob{Logprob: finite(t.Logprob), Rank: t.Rank}
+			if tokens != nil {
+				text := validText(tokens(t.ID))
+				one.DecodedToken = &text
+			}
+			out[i][strconv.Itoa(int(t.ID))] = one
+		}
+	}
+	return out
+}
+
+// EncodeSample returns the stored form of a sample: the element of "samples" in that of [art.History]. It is lossless.
+func EncodeSample(s *art.Sample) (json.RawMessage, error) {
+	data, err := json.Marshal(art.History{Messages: []art.Message{{Role: art.RoleAssistant, Sample: s}}})
+	if err != nil {
+		return nil, err
+	}
+	var stored struct {
+		Samples []json.RawMessage `json:"samples"`
+	}
+	if err := json.Unmarshal(data, &stored); err != nil {
+		return nil, err
+	}
+	return stored.Samples[0], nil
+}
+
+// DecodeSample reads what [EncodeSample] wrote.
+func DecodeSample(data json.RawMessage) (*art.Sample, error) {
+	stored, err := json.Marshal(map[string]any{
+		"messages": []map[string]string{{"role": "assistant", "content": ""}}, "samples": []json.RawMessage{data},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var h art.History
+	if err := json.Unmarshal(stored, &h); err != nil {
+		return nil, err
+	}
+	if h.Messages[0].Sample == nil {
+		return nil, errors.New("the sample is null")
+	}
+	return h.Messages[0].Sample, nil
 }

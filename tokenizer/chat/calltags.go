@@ -69,3 +69,67 @@ func jsonBefore(text string, tags ...string) (value, rest string, err error) {
 	}
 	return value, rest, nil
 }
+
+// The tags around one call.
+const (
+	deepSeekBegin     = "<｜tool▁call▁begin｜>"
+	deepSeekSeparator = "<｜tool▁sep｜>"
+	deepSeekEnd       = "<｜tool▁call▁end｜>"
+)
+
+// deepSeekTags are the tags of calls of which each is one of
+//
+//	name, deepSeekSeparator, {...}
+//	function, deepSeekSeparator, name, a line break, and {...} in a fenced JSON block
+var deepSeekTags = callTags{deepSeekBegin, deepSeekSeparator, deepSeekEnd, deepSeekHead, deepSeekCall}
+
+func deepSeekHead(head string) (name, id string) { return strings.TrimSpace(head), "" }
+
+// deepSeekCall reads what follows the separator, up to the end of the call.
+func deepSeekCall(name, text, end string) (call art.ToolCall, rest string, err error) {
+	fence := ""
+	if !beginsJSON(text) {
+		first, inner, _ := strings.Cut(text, "\n")
+		if inner, ok := strings.CutPrefix(inner, "```json\n"); ok {
+			if name != "function" {
+				return call, "", fmt.Errorf("its type is %.40q, not function", name)
+			}
+			name, text, fence = withoutTokens(first), inner, "```"
+		}
+	}
+	if call.Name = strings.TrimSpace(name); call.Name == "" {
+		return call, "", errors.New("it has no name")
+	}
+	call.Arguments, rest, err = jsonBefore(text, fence, end)
+	return call, rest, err
+}
+
+// The tags around one call of Kimi K2, and the one between its id and its arguments.
+const (
+	kimiBegin     = "<|tool_call_begin|>"
+	kimiSeparator = "<|tool_call_argument_begin|>"
+	kimiEnd       = "<|tool_call_end|>"
+)
+
+// kimiTags are the tags of calls that have an id such as functions.get_weather:0, which names the function and counts
+// the calls of the conversation. Source: docs/tool_call_guidance.md of moonshotai/Kimi-K2-Instruct.
+var kimiTags = callTags{kimiBegin, kimiSeparator, kimiEnd, kimiHead, kimiCall}
+
+// kimiHead returns the id, and the name in it.
+func kimiHead(head string) (name, id string) {
+	id = strings.TrimSpace(head)
+	name = strings.TrimPrefix(id, "functions.")
+	if at := strings.LastIndexByte(name, ':'); at >= 0 && isNumber(name[at+1:]) && isDigits(name[at+1:]) {
+		name = name[:at]
+	}
+	return name, id
+}
+
+// kimiCall reads an id, and JSON up to the end of the call.
+func kimiCall(id, body, end string) (call art.ToolCall, rest string, err error) {
+	if call.Name, call.ID = kimiHead(id); call.Name == "" {
+		return call, "", errors.New("it has no name")
+	}
+	call.Arguments, rest, err = jsonBefore(body, end)
+	return call, rest, err
+}

@@ -14,11 +14,14 @@ package chat
 
 import (
 	"context"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/jinja"
@@ -83,7 +86,21 @@ func New(tok *tokenizer.Tokenizer, name string) (*Template, error) {
 	v := &vocabulary{tok, tok.AddedTokens()}
 	own := tok.ChatTemplates()
 	if name == "" && len(own) > 0 {
-		return v.ownTemplate(own)
+		plain, ok := own[tokenizer.DefaultTemplate]
+		if !ok {
+			return nil, fmt.Errorf("%w: the model has the templates %s, none of them %q",
+				errNoFormat, strings.Join(slices.Sorted(maps.Keys(own)), ", "), tokenizer.DefaultTemplate)
+		}
+		for name, b := range builtins() {
+			if plain == b.source {
+				return v.builtin(name, b)
+			}
+		}
+		tools, ok := own[toolTemplate]
+		if !ok {
+			tools = plain
+		}
+		return v.newTemplate(tokenizer.DefaultTemplate, plain, tools)
 	}
 	if name == "" {
 		for _, token := range builtins()[ChatML].tokens {
@@ -102,25 +119,6 @@ func New(tok *tokenizer.Tokenizer, name string) (*Template, error) {
 		return nil, fmt.Errorf("chat: format %q is not known, only %s", name, strings.Join(names, ", "))
 	}
 	return v.builtin(name, b)
-}
-
-// ownTemplate returns the model's template.
-func (v *vocabulary) ownTemplate(own map[string]string) (*Template, error) {
-	plain, ok := own[tokenizer.DefaultTemplate]
-	if !ok {
-		return nil, fmt.Errorf("%w: the model has the templates %s, none of them %q",
-			errNoFormat, strings.Join(slices.Sorted(maps.Keys(own)), ", "), tokenizer.DefaultTemplate)
-	}
-	for name, b := range builtins() {
-		if plain == b.source {
-			return v.builtin(name, b)
-		}
-	}
-	tools, ok := own[toolTemplate]
-	if !ok {
-		tools = plain
-	}
-	return v.newTemplate(tokenizer.DefaultTemplate, plain, tools)
 }
 
 // newTemplate parses the sources of a template, and finds out how it wants to be used.
@@ -207,4 +205,112 @@ func (t *Template) findStops() []int32 {
 		}
 	}
 	return stops
+}
+
+// ChatML is the built-in format of Qwen and others: "<|im_start|>role\ncontent<|im_end|>\n", with tools as Hermes has
+// them.
+const ChatML = "chatml"
+
+//go:embed formats/*.jinja
+var formatFiles embed.FS
+
+// builtin is a template that is part of this package.
+type builtin struct {
+	source string
+	tokens []string // added tokens that the vocabulary must have
+	named  []string // special tokens that the tokenizer must name
+}
+
+var builtins = sync.OnceValue(func() map[string]builtin {
+	out := map[string]builtin{
+		ChatML:   {tokens: []string{"<|im_start|>", "<|im_end|>"}},
+		"llama2": {named: []string{"bos_token", "eos_token"}},
+		"alpaca": {named: []string{"eos_token"}},
+	}
+	for name, b := range out {
+		source, err := formatFiles.ReadFile("formats/" + name + ".jinja")
+		if err != nil {
+			panic("chat: " + err.Error()) // it is embedded
+		}
+		b.source = string(source)
+		out[name] = b
+	}
+	return out
+})
+
+// builtin returns a built-in template, if the vocabulary has the tokens that it needs.
+func (v *vocabulary) builtin(name string, b builtin) (*Template, error) {
+	for _, token := range b.tokens {
+		if _, ok := v.added[token]; !ok {
+			return nil, fmt.Errorf("chat: format %q: the vocabulary has no token %s", name, token)
+		}
+	}
+	special := v.SpecialTokens()
+	for _, token := range b.named {
+		if _, ok := special[token]; !ok {
+			return nil, fmt.Errorf("chat: format %q: the tokenizer has no %s", name, token)
+		}
+	}
+	return v.newTemplate(name, b.source, b.source)
+}
+
+// Options change how a template is used. Zero fields change nothing.
+type Options struct {
+	// Args are further variables of the template, a JSON object: {"enable_thinking": false, "documents": [...]}.
+	Args json.RawMessage
+	// Parser names the parser that reads tool calls, one of [Parsers], in place of the detected one.
+	Parser string
+	// ToolFormat names a format, one of [ToolFormats], in which tools are written into the system message, and calls and
+	// their results into the text of messages; calls are read in the same format. It is for templates that omit tools.
+	// If the template takes no system message, tools come before the first text of the user.
+	ToolFormat string
+}
+
+// reserved are the variables of a template that a conversation sets.
+var reserved = []string{"messages", "tools", "add_generation_prompt"}
+
+// With returns the same template with other options.
+func (t *Template) With(o Options) (*Template, error) {
+	m := *t
+	if len(o.Args) == 0 && o.Parser == "" && o.ToolFormat == "" {
+		return &m, nil
+	}
+	m.forms = nil
+	if len(o.Args) > 0 {
+		v, err := jinja.FromJSON(o.Args)
+		args, ok := v.(*jinja.Dict)
+		if err != nil || !ok {
+			return nil, errors.New("chat: the arguments of a template must be a JSON object")
+		}
+		for _, name := range reserved {
+			if _, ok := args.Get(name); ok {
+				return nil, fmt.Errorf("chat: the arguments of a template cannot have %q, which comes from the conversation", name)
+			}
+		}
+		m.args = m.args.With(args)
+	}
+	if o.Parser != "" {
+		if o.ToolFormat != "" {
+			return nil, errors.New("chat: a tool format implies its parser: set ToolFormat or Parser, not both")
+		}
+		if !slices.Contains(Parsers(), o.Parser) {
+			return nil, fmt.Errorf("chat: parser %q is not known, only %s", o.Parser, strings.Join(Parsers(), ", "))
+		}
+		m.setParser(o.Parser, strings.Join(t.literals(), "\n"))
+	}
+	if o.ToolFormat != "" { // this package writes tools, calls and results, and not the template
+		if !slices.Contains(ToolFormats(), o.ToolFormat) {
+			return nil, fmt.Errorf("chat: tool format %q is not known, only %s", o.ToolFormat, strings.Join(ToolFormats(), ", "))
+		}
+		f := callFormats[o.ToolFormat]
+		if err := m.findControl(f.open, f.close); err != nil {
+			return nil, err
+		}
+		m.dialect = dialect{textArguments: true}
+		m.setParser(o.ToolFormat, strings.Join(m.literals(), "\n"))
+		m.toolText = toolText{writeCalls: callWriters[o.ToolFormat], format: o.ToolFormat}
+		m.toolText.system = m.takesSystem()
+	}
+	m.probeAgain()
+	return &m, nil
 }

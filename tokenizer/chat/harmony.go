@@ -91,23 +91,16 @@ func (p *replyParser) stepBody(final bool) bool {
 			return false
 		}
 	}
-	p.say(string(p.pending[:at]))
-	if tag == f.tag(harmonyStart) { // it belongs to the next header
-		tag = ""
-	}
-	if p.enter(inBody, at+len(tag)); over {
-		p.state = inHeader
-	}
-	return over
-}
-
-// say takes text of a message; of a call, all of it at once. There is a line break between texts.
-func (p *replyParser) say(text string) {
+	// The text of a call is taken all at once. There is a line break between other texts.
+	text := string(p.pending[:at])
 	begins := !p.part.begun && text != ""
 	p.part.begun = p.part.begun || begins
 	switch {
 	case p.part.function != "":
-		p.sayCall(text)
+		call := art.ToolCall{Name: p.part.function}
+		var err error
+		call.Arguments, err = wholeJSON(text)
+		p.accept(p.part.header+harmonyMessage+text, []art.ToolCall{call}, err)
 	case p.part.reasoning:
 		if begins && p.reasoning.Len() > 0 {
 			p.think([]byte("\n"))
@@ -119,6 +112,13 @@ func (p *replyParser) say(text string) {
 		}
 		p.text(text)
 	}
+	if tag == f.tag(harmonyStart) { // it belongs to the next header
+		tag = ""
+	}
+	if p.enter(inBody, at+len(tag)); over {
+		p.state = inHeader
+	}
+	return over
 }
 
 // withPreamble returns a message that has a call, with its text behind its reasoning, in the words of the format: what
@@ -136,12 +136,4 @@ func withPreamble(m *jinja.Dict) (*jinja.Dict, error) {
 	m.Set("reasoning_content", reasoning)
 	m.Set("content", "")
 	return m, nil
-}
-
-// sayCall parses the arguments of a call.
-func (p *replyParser) sayCall(text string) {
-	call := art.ToolCall{Name: p.part.function}
-	var err error
-	call.Arguments, err = wholeJSON(text)
-	p.accept(p.part.header+harmonyMessage+text, []art.ToolCall{call}, err)
 }

@@ -124,60 +124,45 @@ var callFormats = map[string]callFormat{
 // errNoCall says that a text is not an attempt at a call.
 var errNoCall = errors.New("it is not a call")
 
-// detectParser returns the parser of the calls that a template writes, or tells the model to write. LFM2.5's does
-// neither, but its vocabulary has the tags.
-func (v *vocabulary) detectParser(template string) string {
-	found := detectParser(template)
-	if _, ok := v.added[callFormats[lfm2].open]; ok && found == noTools {
-		return lfm2
-	}
-	return found
+// parserSigns are texts of a template that tell which parser reads its calls, or those that it tells the model to write.
+// The first row counts of which the template has all texts.
+var parserSigns = []struct {
+	parser string
+	texts  []string
+}{
+	{gptOSS, []string{harmonyStart, harmonyChannel, harmonyMessage}},
+	{deepSeekV32, []string{dsmlMarker}},
+	{kimiK2, []string{"<|tool_calls_section_begin|>"}},
+	{miniMaxM2, []string{"<minimax:tool_call>"}},
+	{functionGemma, []string{"<start_function_call>"}},
+	{seedOSS, []string{"<seed:tool_call>"}},
+	{apriel, []string{"<tool_calls>["}},
+	{nemotron, []string{"<TOOLCALL>"}},
+	{lfm2, []string{"<|tool_call_start|>"}},
+	{lfm2, []string{"<|tool_list_start|>"}},
+	{granite, []string{"<|tool_call|>"}},
+	{qwen3Coder, []string{"<tool_call>", "<function=", "<parameter="}},
+	{glm, []string{"<tool_call>", "<arg_key>", "<arg_value>"}},
+	{deepSeek, []string{"<｜tool▁calls▁begin｜>"}},
+	{cohere, []string{"<|START_ACTION|>"}},
+	{hermes, []string{"<tool_call>"}},
+	{mistral, []string{"[TOOL_CALLS]"}},
+	{functionary, []string{"<function=", "</function>"}},
+	{pythonic, []string{"<|python_start|>"}},
+	{pythonic, []string{"[func_name1("}},
+	{llama3JSON, []string{"<|start_header_id|>", `"parameters"`}},
+	{llama3JSON, []string{"<|python_tag|>"}},
 }
 
-// detectParser is that for any vocabulary.
-func detectParser(template string) string {
-	has := func(texts ...string) bool {
-		return !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(template, s) })
+// detectParser returns the parser of the calls of a template. LFM2.5's has no sign, but its vocabulary has the tags.
+func (v *vocabulary) detectParser(template string) string {
+	for _, sign := range parserSigns {
+		if !slices.ContainsFunc(sign.texts, func(s string) bool { return !strings.Contains(template, s) }) {
+			return sign.parser
+		}
 	}
-	switch {
-	case has(harmonyStart, harmonyChannel, harmonyMessage):
-		return gptOSS
-	case has(dsmlMarker):
-		return deepSeekV32
-	case has("<|tool_calls_section_begin|>"):
-		return kimiK2
-	case has("<minimax:tool_call>"):
-		return miniMaxM2
-	case has("<start_function_call>"):
-		return functionGemma
-	case has("<seed:tool_call>"):
-		return seedOSS
-	case has("<tool_calls>["):
-		return apriel
-	case has("<TOOLCALL>"):
-		return nemotron
-	case has("<|tool_call_start|>"), has("<|tool_list_start|>"):
+	if _, ok := v.added[callFormats[lfm2].open]; ok {
 		return lfm2
-	case has("<|tool_call|>"):
-		return granite
-	case has("<tool_call>", "<function=", "<parameter="):
-		return qwen3Coder
-	case has("<tool_call>", "<arg_key>", "<arg_value>"):
-		return glm
-	case has("<｜tool▁calls▁begin｜>"):
-		return deepSeek
-	case has("<|START_ACTION|>"):
-		return cohere
-	case has("<tool_call>"):
-		return hermes
-	case has("[TOOL_CALLS]"):
-		return mistral
-	case has("<function=", "</function>"):
-		return functionary
-	case has("<|python_start|>"), has("[func_name1("):
-		return pythonic
-	case has("<|start_header_id|>", `"parameters"`), has("<|python_tag|>"):
-		return llama3JSON
 	}
 	return noTools
 }

@@ -104,28 +104,23 @@ func (r *ReplyReader) Add(id int32) Delta {
 		return r.parser.add(r.stream.Flush())
 	}
 	if tag := t.reply.tagOf[id]; tag != "" {
-		return r.addTag(id, tag)
+		text := r.stream.Flush()
+		if r.count > r.ends.After && !r.template.tok.IsSpecial(id) {
+			for _, stop := range r.ends.Text {
+				if before, _, found := strings.Cut(withoutTokens(tag), stop); found && stop != "" {
+					r.ended, r.stop = true, stop
+					return r.parser.add(text + before)
+				}
+			}
+		}
+		r.restart()
+		return r.parser.add(text + tag)
 	}
 	text, stopped := r.stream.Add(id)
 	if stopped {
 		r.ended, r.stop = true, r.stream.Stopped()
 	}
 	return r.parser.add(text)
-}
-
-// addTag takes an id that is a tag.
-func (r *ReplyReader) addTag(id int32, tag string) Delta {
-	text := r.stream.Flush()
-	if r.count > r.ends.After && !r.template.tok.IsSpecial(id) {
-		for _, stop := range r.ends.Text {
-			if before, _, found := strings.Cut(withoutTokens(tag), stop); found && stop != "" {
-				r.ended, r.stop = true, stop
-				return r.parser.add(text + before)
-			}
-		}
-	}
-	r.restart()
-	return r.parser.add(text + tag)
 }
 
 // Close ends the reply. The message has no Sample. err joins a [*MalformedCall] for each tool call that cannot be
@@ -167,4 +162,17 @@ func (t *Template) parseText(prompt, text string, mark rune, tools []art.Tool) a
 	p.add(unmark(b.String(), mark))
 	_, _ = p.close() // a malformed call that the template wrote is content
 	return p.message
+}
+
+// Delta is what a piece of a reply adds to its message.
+type Delta struct {
+	Reasoning, Content string
+	ToolCalls          []CallDelta
+}
+
+// CallDelta is what a piece of a reply adds to one of its calls.
+type CallDelta struct {
+	Index     int    // of the call in the message, counted from 0
+	ID, Name  string // set in the first delta of the call, empty in the others
+	Arguments string // what follows the arguments that have come so far
 }

@@ -2,8 +2,10 @@ package chat
 
 import (
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -204,7 +206,7 @@ func (w *toolText) addTools(c *conversation, tools any) error {
 	if err != nil {
 		return err
 	}
-	user := c.find(art.RoleUser)
+	user := slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return hasRole(m, art.RoleUser) })
 	switch {
 	case len(c.messages) > 0 && hasRole(c.messages[0], art.RoleSystem, art.RoleDeveloper):
 		before, err := contentOf(c.messages[0])
@@ -237,11 +239,6 @@ func describe(tools any, example toolExample) (string, error) {
 	return strings.TrimSpace(rendered.Text), nil
 }
 
-// find returns the index of the first message of a role, or -1.
-func (c *conversation) find(role art.Role) int {
-	return slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return hasRole(m, role) })
-}
-
 func hasRole(m *jinja.Dict, roles ...art.Role) bool {
 	role, _ := field(m, "role").(string)
 	return slices.Contains(roles, art.Role(role))
@@ -251,4 +248,162 @@ func hasRole(m *jinja.Dict, roles ...art.Role) bool {
 func (t *Template) takesSystem() bool {
 	text, err := t.render([]art.Message{art.System(probe), art.User("a")}, nil, GenerationPrompt)
 	return err == nil && strings.Contains(text, probe)
+}
+
+// callWriter writes the calls of a message as the text that the parser of the same name reads. afterText says that
+// there is content before them: formats whose calls need no tags need them then.
+type callWriter func(calls []art.ToolCall, afterText bool) (string, error)
+
+// callWriters are for templates that omit calls, by the parser of the format that they tell models to use.
+var callWriters = map[string]callWriter{
+	hermes:     callSyntaxes[hermes].write,
+	llama3JSON: callSyntaxes[llama3JSON].write,
+	granite:    callSyntaxes[granite].write,
+	qwen3Coder: writeQwenXML,
+	pythonic:   writePythonic,
+	lfm2:       writeLFM2,
+}
+
+// write is the callWriter of the syntax.
+func (s jsonSyntax) write(calls []art.ToolCall, afterText bool) (string, error) {
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		texts[i] = s.begin + `{"name": ` + quote(c.Name) + `, "` + s.arguments + `": ` + argumentsOf(c) + "}" + s.end
+	}
+	text := s.open + strings.Join(texts, s.between) + s.close
+	if afterText {
+		text = s.afterText + text
+	}
+	return text, nil
+}
+
+// argumentsOf returns the arguments of a call; an empty object if it has none.
+func argumentsOf(c art.ToolCall) string {
+	if strings.TrimSpace(c.Arguments) == "" {
+		return "{}"
+	}
+	return c.Arguments
+}
+
+func writeQwenXML(calls []art.ToolCall, _ bool) (string, error) {
+	return eachCall(calls, "\n", func(c art.ToolCall) (string, error) {
+		text := "<tool_call>\n<function=" + c.Name + ">\n"
+		err := eachArgument(c, func(key, value string) error {
+			var plain string
+			if json.Unmarshal([]byte(value), &plain) == nil && value != "null" {
+				value = plain
+			}
+			text += "<parameter=" + key + ">\n" + value + "\n</parameter>\n"
+			return nil
+		})
+		return text + "</function>\n</tool_call>", err
+	})
+}
+
+func writePythonic(calls []art.ToolCall, afterText bool) (string, error) {
+	text, err := pythonCalls(calls)
+	if afterText {
+		text = "<|python_start|>" + text + "<|python_end|>"
+	}
+	return text, err
+}
+
+func writeLFM2(calls []art.ToolCall, _ bool) (string, error) {
+	text, err := pythonCalls(calls)
+	return "<|tool_call_start|>" + text + "<|tool_call_end|>", err
+}
+
+func pythonCalls(calls []art.ToolCall) (string, error) {
+	text, err := eachCall(calls, ", ", pythonCall)
+	return "[" + text + "]", err
+}
+
+func pythonCall(c art.ToolCall) (string, error) {
+	var arguments []string
+	err := eachArgument(c, func(key, value string) error {
+		d := json.NewDecoder(strings.NewReader(value))
+		d.UseNumber()
+		literal, err := pythonLiteral(d)
+		arguments = append(arguments, key+"="+literal)
+		return err
+	})
+	return c.Name + "(" + strings.Join(arguments, ", ") + ")", err
+}
+
+// pythonLiteral writes the next JSON value as a Python literal.
+func pythonLiteral(d *json.Decoder) (string, error) {
+	token, err := d.Token()
+	if err != nil {
+		return "", err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		var items []string
+		for d.More() {
+			item, err := pythonLiteral(d)
+			if err == nil && v == '{' {
+				var value string
+				value, err = pythonLiteral(d)
+				item += ": " + value
+			}
+			if err != nil {
+				return "", err
+			}
+			items = append(items, item)
+		}
+		end, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(v) + strings.Join(items, ", ") + fmt.Sprint(end), nil
+	case string:
+		return quote(v), nil
+	case bool:
+		return map[bool]string{true: "True", false: "False"}[v], nil
+	case nil:
+		return "None", nil
+	}
+	return fmt.Sprint(token), nil
+}
+
+// eachCall writes calls with a separator between them.
+func eachCall(calls []art.ToolCall, separator string, write func(art.ToolCall) (string, error)) (string, error) {
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		text, err := write(c)
+		if err != nil {
+			return "", fmt.Errorf("tool call %d: %w", i, err)
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, separator), nil
+}
+
+// eachArgument yields the arguments of a call in order, their values as JSON.
+func eachArgument(c art.ToolCall, yield func(key, value string) error) error {
+	wrong := errors.New("its arguments are not a JSON object, which the format needs")
+	d := json.NewDecoder(strings.NewReader(argumentsOf(c)))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return wrong
+	}
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return wrong
+		}
+		if err := yield(fmt.Sprint(key), string(value)); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return wrong
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return wrong
+	}
+	return nil
 }

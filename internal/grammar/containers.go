@@ -17,9 +17,9 @@ type objectPlan struct {
 }
 
 // object is the objects that satisfy all keywords.
-func (s *schemaRules) object(all []*objectKeywords) (fragment, error) {
+func (s *schemaRules) object(all []*objectKeywords) fragment {
 	if len(all) == 0 {
-		return call(s.anyJSON(s.options.Whitespace).object), nil
+		return call(s.anyJSON(s.options.Whitespace).object)
 	}
 	plan := &objectPlan{ws: s.options.Whitespace, additional: -1}
 	for _, name := range propertyNames(all) {
@@ -33,19 +33,13 @@ func (s *schemaRules) object(all []*objectKeywords) (fragment, error) {
 			parts = append(parts, node)
 			p.required = p.required || slices.Contains(o.required, name)
 		}
-		var err error
-		if p.rule, err = s.rule(conjunction{}.with(parts...)); err != nil {
-			return nil, err
-		}
+		p.rule = s.rule(conjunction{}.with(parts...))
 		plan.properties = append(plan.properties, p)
 	}
 	if rest, ok := s.additional(all); ok {
-		var err error
-		if plan.additional, err = s.rule(rest); err != nil {
-			return nil, err
-		}
+		plan.additional = s.rule(rest)
 	}
-	return plan.text, nil
+	return plan.text
 }
 
 // propertyNames returns the declared properties in their order, and then those that are only required.
@@ -121,4 +115,93 @@ func (p *objectPlan) member(n *nfa, none, some int32, text fragment) int32 {
 	after := n.add()
 	n.addEmpty(text(n, begin), after)
 	return after
+}
+
+// arrayPlan is an array.
+type arrayPlan struct {
+	ws        Whitespace
+	prefix    []int32 // rules of the first elements
+	rest      int32   // rule of the others
+	low, high int     // number of elements; high -1 is without bound
+}
+
+// array is the arrays that satisfy all keywords.
+func (s *schemaRules) array(all []*arrayKeywords) fragment {
+	if len(all) == 0 {
+		return call(s.anyJSON(s.options.Whitespace).array)
+	}
+	plan := &arrayPlan{ws: s.options.Whitespace, high: -1}
+	length := 0
+	for _, a := range all {
+		length = max(length, len(a.prefix))
+		plan.low = max(plan.low, a.low)
+		if a.high >= 0 && (plan.high < 0 || a.high < plan.high) {
+			plan.high = a.high
+		}
+	}
+	for i := range length {
+		plan.prefix = append(plan.prefix, s.rule(element(all, i)))
+	}
+	rest := element(all, length)
+	if rest.never && (plan.high < 0 || plan.high > length) {
+		plan.high = length
+	}
+	if plan.high >= 0 && plan.low > plan.high {
+		return never
+	}
+	plan.rest = s.rule(rest)
+	return plan.text
+}
+
+// element returns what the element at an index satisfies.
+func element(all []*arrayKeywords, index int) conjunction {
+	var j conjunction
+	for _, a := range all {
+		if index < len(a.prefix) {
+			j = j.with(a.prefix[index])
+		} else {
+			j = j.with(a.items)
+		}
+	}
+	return j
+}
+
+// text makes the automaton: elements one by one as far as they are bounded or differ, then a loop.
+func (p *arrayPlan) text(n *nfa, from int32) int32 {
+	n.budget.checkRepeat(max(p.low, p.high), "minItems or maxItems of")
+	from = sequence(literal("["), p.ws.bracket())(n, from)
+	to := n.add() // before the closing bracket of an array with elements
+	done := n.add()
+	n.addEmpty(p.ws.bracket()(n, to), done)
+	for i := 0; ; i++ {
+		switch {
+		case i >= p.low && i == 0:
+			n.addEmpty(from, done)
+		case i >= p.low:
+			n.addEmpty(from, to)
+		}
+		if i == p.high {
+			break
+		}
+		if i > 0 && i >= max(p.low, len(p.prefix)) && p.high < 0 {
+			n.addEmpty(star(n, from, sequence(p.ws.comma(), call(p.rest))), to)
+			break
+		}
+		from = p.element(n, from, i)
+	}
+	return literal("]")(n, done)
+}
+
+// element adds the element at an index.
+func (p *arrayPlan) element(n *nfa, from int32, index int) int32 {
+	begin := n.add()
+	n.addEmpty(from, begin)
+	rule := p.rest
+	if index < len(p.prefix) {
+		rule = p.prefix[index]
+	}
+	if index > 0 {
+		begin = p.ws.comma()(n, begin)
+	}
+	return call(rule)(n, begin)
 }
