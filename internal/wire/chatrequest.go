@@ -82,11 +82,14 @@ func (s *ChatSettings) Choices() int {
 
 // History returns the conversation of a request. With tool_choice "none" the model does not see the tools.
 func (r *ChatRequest) History() *art.History {
-	h := &art.History{Messages: r.Messages, Tools: r.Tools}
-	if r.ToolChoice == "none" {
-		h.Tools = nil
+	return history(r.Messages, r.Tools, r.ToolChoice != "none")
+}
+
+func history(messages []art.Message, tools []art.Tool, withTools bool) *art.History {
+	if !withTools {
+		tools = nil
 	}
-	return h
+	return &art.History{Messages: messages, Tools: tools}
 }
 
 // Options returns the sampling options of a request. Fields that it leaves out have the defaults of the model.
@@ -184,26 +187,39 @@ func FieldError(field, format string, args ...any) *Error {
 // status 400 that lists what is wrong, up to 20 problems, or that of ctx, which is checked while decoding. The work is
 // linear in the size of the body.
 func DecodeChatRequest(ctx context.Context, body []byte) (*ChatRequest, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, decodeError(err)
-	}
 	var p problemList
-	allowOneCall(fields)
-	unsupported.check(&p, fields)
 	req := new(ChatRequest)
-	if err := json.Unmarshal(body, &req.ChatSettings); err != nil {
-		p.add(decodeError(err))
-	} else {
-		req.ChatSettings.validate(&p)
+	fields, err := decodeFields(&p, body, &req.ChatSettings, unsupported)
+	if err != nil {
+		return nil, err
 	}
 	if err := req.decodeInput(ctx, &p, fields); err != nil {
 		return nil, err
 	}
-	if err := p.err(); err != nil {
-		return nil, err
+	return req, p.err()
+}
+
+// decodeFields decodes a body, and the settings in it. It finds the fields of a table that the request must not have.
+func decodeFields(p *problemList, body []byte, s settings, table fieldTable) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, decodeError(err)
 	}
-	return req, nil
+	allowOneCall(fields)
+	table.check(p, fields)
+	decodeSettings(p, body, s)
+	return fields, nil
+}
+
+// settings are the fields of a request that are decoded at once.
+type settings interface{ validate(p *problemList) }
+
+func decodeSettings(p *problemList, body []byte, s settings) {
+	if err := json.Unmarshal(body, s); err != nil {
+		p.add(decodeError(err))
+		return
+	}
+	s.validate(p)
 }
 
 // decodeInput decodes the messages and the tools.
@@ -270,7 +286,6 @@ func (s *ChatSettings) validate(p *problemList) {
 	s.validateSampling(p)
 	s.validateShape(p)
 	s.validateLength(p)
-	// Check what is returned besides the text.
 	n := s.TopLogprobs
 	p.require(n >= 0 && n <= maxLogprobs, "top_logprobs", "must be between 0 and %d", maxLogprobs)
 	p.require(n == 0 || s.Logprobs, "top_logprobs", "needs logprobs to be true")

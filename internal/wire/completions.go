@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -83,21 +84,17 @@ func DecodeCompletionRequest(ctx context.Context, body []byte) (*CompletionReque
 	delete(fields, "echo")
 	unsupported.check(&p, fields)
 	req := new(CompletionRequest)
-	if err := json.Unmarshal(body, req); err != nil {
-		p.add(decodeError(err))
-	} else {
-		// Find invalid settings.
-		p := &p
-		req.ChatSettings.validate(p)
-		empty := func(one Prompt) bool { return one.Text == "" && len(one.IDs) == 0 }
-		p.require(len(req.Prompts) > 0 && !slices.ContainsFunc(req.Prompts, empty), "prompt", "must not be empty")
-		requireLogprobs(p, req.Logprobs)
-		p.require(!req.Echo || !req.Stream, "echo", "is not supported in a stream; leave stream out")
-	}
-	if err := p.err(); err != nil {
-		return nil, err
-	}
-	return req, ctx.Err()
+	decodeSettings(&p, body, req)
+	return req, cmp.Or(p.err(), ctx.Err())
+}
+
+// validate finds invalid settings.
+func (r *CompletionRequest) validate(p *problemList) {
+	r.ChatSettings.validate(p)
+	empty := func(one Prompt) bool { return one.Text == "" && len(one.IDs) == 0 }
+	p.require(len(r.Prompts) > 0 && !slices.ContainsFunc(r.Prompts, empty), "prompt", "must not be empty")
+	requireLogprobs(p, r.Logprobs)
+	p.require(!r.Echo || !r.Stream, "echo", "is not supported in a stream; leave stream out")
 }
 
 // requireLogprobs finds a number of likeliest tokens that is not supported.
@@ -161,10 +158,9 @@ func NewCompletionResponse(
 	resp.Usage = newUsage(replies, req.Choices())
 	for i, r := range replies {
 		of := i / req.Choices() // the prompt
-		// Convert one reply, without an echoed prompt in its text. prompt are the logprobs of its prompt.
 		prompt := replies[of*req.Choices()].PromptLogprobs
 		choice := CompletionChoice{
-			Text: r.Message.Content, FinishReason: &r.Finish, StopReason: req.stopReason(r),
+			Index: i, Text: r.Message.Content, FinishReason: &r.Finish, StopReason: req.stopReason(r),
 		}
 		whole := r.Piece()
 		if req.Logprobs != nil {
@@ -173,7 +169,6 @@ func NewCompletionResponse(
 			if req.Echo {
 				out = list.prompt(whole.PromptIDs, prompt)
 			}
-			// Append the logprobs of further tokens.
 			more := list.sampled(whole.IDs, whole.Logprobs, whole.TopLogprobs)
 			out.TextOffset = append(out.TextOffset, more.TextOffset...)
 			out.TokenLogprobs = append(out.TokenLogprobs, more.TokenLogprobs...)
@@ -187,7 +182,6 @@ func NewCompletionResponse(
 		if req.PromptLogprobs != nil {
 			choice.PromptLogprobs = newPromptLogprobs(prompt, tokens)
 		}
-		choice.Index = i
 		if req.Echo {
 			choice.Text = prompts[of] + choice.Text
 		}
@@ -292,7 +286,6 @@ func (s *completionStream) response(choices ...CompletionChoice) *CompletionResp
 // Piece implements [Stream]. Tokens without text have an event only if they were asked for.
 func (s *completionStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	if s.head == nil {
-		// Set what all events have.
 		s.head = newCompletion(p.ID, p.Model)
 	}
 	choice, at := CompletionChoice{Index: p.Choice, Text: p.Content}, &s.choices[p.Choice]

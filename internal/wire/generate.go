@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -63,22 +64,19 @@ func DecodeGenerateRequest(ctx context.Context, body []byte) (*GenerateRequest, 
 	var p problemList
 	generateUnsupported.check(&p, fields)
 	req := new(GenerateRequest)
-	if err := json.Unmarshal(body, &req.GenerateSettings); err != nil {
-		p.add(decodeError(err))
-	} else {
-		p.require(len(req.TokenIDs) > 0, "token_ids", "must not be empty")
-		p.require(req.OutputMode == "" || req.OutputMode == "tokens" || req.OutputMode == "text",
-			"output_mode", "must be \"tokens\" or \"text\"")
-	}
+	decodeSettings(&p, body, &req.GenerateSettings)
 	if err := req.Params.decode(&p, fields["sampling_params"], req.ShowsText()); err != nil {
 		return nil, err
 	}
 	p.require(req.Params.PromptLogprobs == nil || !req.Stream,
 		"prompt_logprobs", "is not supported in a stream; leave stream out")
-	if err := p.err(); err != nil {
-		return nil, err
-	}
-	return req, ctx.Err()
+	return req, cmp.Or(p.err(), ctx.Err())
+}
+
+func (s *GenerateSettings) validate(p *problemList) {
+	p.require(len(s.TokenIDs) > 0, "token_ids", "must not be empty")
+	p.require(s.OutputMode == "" || s.OutputMode == "tokens" || s.OutputMode == "text",
+		"output_mode", "must be \"tokens\" or \"text\"")
 }
 
 // textOnly are sampling parameters that only change the text of a reply, which is not always shown.
@@ -191,16 +189,10 @@ func NewGenerateResponse(req *GenerateRequest, replies []*art.ChatResponse, toke
 
 // begin returns a response without choices.
 func (r *GenerateRequest) begin(id, model string) *GenerateResponse {
-	out := &GenerateResponse{
-		RequestID: r.RequestID, Model: model, Created: time.Now().Unix(), OutputMode: r.OutputMode,
+	return &GenerateResponse{
+		RequestID: cmp.Or(r.RequestID, itemID("gen", id)), Model: model, Created: time.Now().Unix(),
+		OutputMode: cmp.Or(r.OutputMode, "tokens"),
 	}
-	if out.RequestID == "" {
-		out.RequestID = itemID("gen", id)
-	}
-	if out.OutputMode == "" {
-		out.OutputMode = "tokens"
-	}
-	return out
 }
 
 // ShowsText reports whether a response has texts beside ids.

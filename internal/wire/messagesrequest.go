@@ -31,6 +31,8 @@ type MessagesSettings struct {
 	Thinking      *Thinking           `json:"thinking"`
 
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs"` // vLLM's
+
+	counting bool
 }
 
 // MessagesToolChoice says whether the model may call tools.
@@ -57,26 +59,16 @@ var messagesUnsupported = fieldTable{
 // DecodeMessagesRequest decodes and validates the body of a request. Its errors are like those of [DecodeChatRequest].
 // counting is set for /v1/messages/count_tokens, where max_tokens is not required.
 func DecodeMessagesRequest(ctx context.Context, body []byte, counting bool) (*MessagesRequest, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, decodeError(err)
-	}
 	var p problemList
-	messagesUnsupported.check(&p, fields)
-	req := new(MessagesRequest)
-	if err := json.Unmarshal(body, &req.MessagesSettings); err != nil {
-		p.add(decodeError(err))
-	} else {
-		req.MessagesSettings.validate(&p)
-		p.require(counting || req.MaxTokens != nil, "max_tokens", "is missing: it is required")
+	req := &MessagesRequest{MessagesSettings: MessagesSettings{counting: counting}}
+	fields, err := decodeFields(&p, body, &req.MessagesSettings, messagesUnsupported)
+	if err != nil {
+		return nil, err
 	}
 	if err := req.decodeInput(ctx, &p, fields); err != nil {
 		return nil, err
 	}
-	if err := p.err(); err != nil {
-		return nil, err
-	}
-	return req, nil
+	return req, p.err()
 }
 
 // validate finds invalid settings.
@@ -99,12 +91,11 @@ func (s *MessagesSettings) validate(p *problemList) {
 		p.require(t.Type == "disabled" || t.Type == "adaptive", "thinking",
 			"must be of type \"disabled\" or \"adaptive\": a budget is not supported")
 	}
+	p.require(s.counting || s.MaxTokens != nil, "max_tokens", "is missing: it is required")
 }
 
 // decodeInput decodes the system prompt, the messages and the tools.
-func (r *MessagesRequest) decodeInput(
-	ctx context.Context, p *problemList, fields map[string]json.RawMessage,
-) error {
+func (r *MessagesRequest) decodeInput(ctx context.Context, p *problemList, fields map[string]json.RawMessage) error {
 	before := len(p.listed)
 	if system := plainText(p, "system", fields["system"]); system != "" {
 		r.Messages = []art.Message{art.System(system)}
@@ -144,11 +135,7 @@ func decodeMessagesTool(p *problemList, path string, raw []byte, tool *art.Tool)
 
 // History returns the conversation of a request. With a tool_choice of "none" the model does not see the tools.
 func (r *MessagesRequest) History() *art.History {
-	h := &art.History{Messages: r.Messages, Tools: r.Tools}
-	if r.ToolChoice != nil && r.ToolChoice.Type == "none" {
-		h.Tools = nil
-	}
-	return h
+	return history(r.Messages, r.Tools, r.ToolChoice == nil || r.ToolChoice.Type != "none")
 }
 
 // Options returns the sampling options of a request.
@@ -158,7 +145,6 @@ func (r *MessagesRequest) Options() *art.ChatOptions {
 		TemplateArgs: r.ChatTemplateKwargs,
 	}
 	if r.ToolChoice != nil {
-		// Convert a valid tool choice.
 		modes := map[string]art.ToolMode{
 			"auto": art.ToolAuto, "any": art.ToolRequired, "tool": art.ToolNamed, "none": art.ToolNone,
 		}
@@ -168,14 +154,12 @@ func (r *MessagesRequest) Options() *art.ChatOptions {
 		opts.TopK = new(int)
 	}
 	if r.Thinking != nil && r.Thinking.Type == "disabled" {
-		// Add enable_thinking to the variables of a template, unless they have it.
 		vars := map[string]json.RawMessage{}
 		_ = json.Unmarshal(r.ChatTemplateKwargs, &vars) // it is an object, null or absent
 		if _, set := vars["enable_thinking"]; !set {
 			vars["enable_thinking"] = json.RawMessage("false")
 		}
-		out, _ := json.Marshal(vars) // raw JSON always encodes
-		opts.TemplateArgs = out
+		opts.TemplateArgs, _ = json.Marshal(vars) // raw JSON always encodes
 	}
 	return opts
 }

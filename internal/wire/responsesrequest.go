@@ -82,54 +82,44 @@ const logprobsIncluded = "message.output_text.logprobs"
 
 // DecodeResponsesRequest decodes and validates the body of a request. Its errors are like those of [DecodeChatRequest].
 func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, decodeError(err)
-	}
 	var p problemList
-	allowOneCall(fields)
-	responsesUnsupported.check(&p, fields)
 	req := new(ResponsesRequest)
-	if err := json.Unmarshal(body, &req.ResponsesSettings); err != nil {
-		p.add(decodeError(err))
-	} else {
-		// Find invalid settings.
-		s := req.ResponsesSettings
-		p := &p
-		common := ChatSettings{
-			Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, TopLogprobs: s.TopLogprobs, ToolChoice: s.ToolChoice,
-			ChatTemplateKwargs: s.ChatTemplateKwargs, Logprobs: true,
-		}
-		common.validate(p)
-		if f := s.Text.format(); f != nil {
-			f.validate(p, "text.format")
-		}
-		p.require(s.Text == nil || s.Text.Verbosity == "" || s.Text.Verbosity == "medium",
-			"text.verbosity", "is supported only as \"medium\"")
-		p.require(s.TopLogprobs == 0 || s.WantsLogprobs(), "top_logprobs", "needs %q in include", logprobsIncluded)
-		p.require(s.MaxOutputTokens == nil || *s.MaxOutputTokens >= 1,
-			"max_output_tokens", "must be at least 1; leave it out for the rest of the context")
-		for _, include := range s.Include {
-			known := include == logprobsIncluded || include == "reasoning.encrypted_content" // there is none to leave out
-			p.require(known, "include", "has %s: only %q is supported", Quote(include), logprobsIncluded)
-		}
+	fields, err := decodeFields(&p, body, &req.ResponsesSettings, responsesUnsupported)
+	if err != nil {
+		return nil, err
 	}
 	if err := req.decodeInput(ctx, &p, fields); err != nil {
 		return nil, err
 	}
-	if err := p.err(); err != nil {
-		return nil, err
+	return req, p.err()
+}
+
+// validate finds invalid settings.
+func (s *ResponsesSettings) validate(p *problemList) {
+	common := ChatSettings{
+		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, TopLogprobs: s.TopLogprobs, ToolChoice: s.ToolChoice,
+		ChatTemplateKwargs: s.ChatTemplateKwargs, Logprobs: true,
 	}
-	return req, nil
+	common.validate(p)
+	if f := s.Text.format(); f != nil {
+		f.validate(p, "text.format")
+	}
+	p.require(s.Text == nil || s.Text.Verbosity == "" || s.Text.Verbosity == "medium",
+		"text.verbosity", "is supported only as \"medium\"")
+	p.require(s.TopLogprobs == 0 || s.WantsLogprobs(), "top_logprobs", "needs %q in include", logprobsIncluded)
+	p.require(s.MaxOutputTokens == nil || *s.MaxOutputTokens >= 1,
+		"max_output_tokens", "must be at least 1; leave it out for the rest of the context")
+	for _, include := range s.Include {
+		known := include == logprobsIncluded || include == "reasoning.encrypted_content" // there is none to leave out
+		p.require(known, "include", "has %s: only %q is supported", Quote(include), logprobsIncluded)
+	}
 }
 
 // WantsLogprobs reports whether the response includes logprobs.
 func (s *ResponsesSettings) WantsLogprobs() bool { return slices.Contains(s.Include, logprobsIncluded) }
 
 // decodeInput decodes the instructions, the conversation and the tools.
-func (r *ResponsesRequest) decodeInput(
-	ctx context.Context, p *problemList, fields map[string]json.RawMessage,
-) error {
+func (r *ResponsesRequest) decodeInput(ctx context.Context, p *problemList, fields map[string]json.RawMessage) error {
 	var c conversation
 	if r.Instructions != nil && *r.Instructions != "" {
 		c.add(art.System(*r.Instructions))
@@ -148,7 +138,8 @@ func (r *ResponsesRequest) decodeInput(
 	for i := range items {
 		c.addItem(p, i, &items[i])
 	}
-	r.Messages = c.messages()
+	c.close()
+	r.Messages = c.list
 	r.Tools, err = decodeList(ctx, p, "tools", fields["tools"], decodeResponsesTool)
 	return err
 }
@@ -173,11 +164,7 @@ func decodeResponsesTool(p *problemList, path string, raw []byte, tool *art.Tool
 
 // History returns the conversation of a request. With a tool_choice of "none" the model does not see the tools.
 func (r *ResponsesRequest) History() *art.History {
-	h := &art.History{Messages: r.Messages, Tools: r.Tools}
-	if r.ToolChoice == "none" {
-		h.Tools = nil
-	}
-	return h
+	return history(r.Messages, r.Tools, r.ToolChoice != "none")
 }
 
 // Options returns the sampling options of a request.
@@ -235,12 +222,6 @@ func (c *conversation) close() {
 	c.open = nil
 }
 
-// messages returns what was collected.
-func (c *conversation) messages() []art.Message {
-	c.close()
-	return c.list
-}
-
 // assistant returns the open message of an assistant and its texts.
 func (c *conversation) assistant() (*art.Message, *assistantText) {
 	if c.open == nil {
@@ -255,7 +236,6 @@ func (c *conversation) addItem(p *problemList, i int, item *inputItem) {
 	path := fmt.Sprintf("input[%d]", i)
 	switch item.Type {
 	case "", "message":
-		// Add a message.
 		content := partsText(p, path+".content", item.Content)
 		switch item.Role {
 		case art.RoleAssistant:

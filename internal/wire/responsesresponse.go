@@ -110,7 +110,7 @@ const (
 func NewResponsesResponse(
 	req *ResponsesRequest, reply *art.ChatResponse, tokens TokenBytes,
 ) (*ResponsesResponse, error) {
-	s := newResponsesStream(req, tokens)
+	s := &responsesStream{req: req, tokens: tokens}
 	if _, err := s.Piece(art.ChoicePiece{Piece: reply.Piece()}); err != nil {
 		return nil, err
 	}
@@ -162,10 +162,6 @@ type responsesStream struct {
 
 // NewResponsesStream returns the events of the reply to a request. tokens is called for logprobs only.
 func NewResponsesStream(req *ResponsesRequest, tokens TokenBytes) Stream {
-	return newResponsesStream(req, tokens)
-}
-
-func newResponsesStream(req *ResponsesRequest, tokens TokenBytes) *responsesStream {
 	return &responsesStream{req: req, tokens: tokens}
 }
 
