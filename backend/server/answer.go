@@ -31,7 +31,15 @@ type answer struct {
 // answer answers a request. After an error nothing has been sent.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) error {
 	a.ask = h.observed(a)
-	a.ask = h.metered(a)
+	if ask := a.ask; h.Used != nil {
+		a.ask = func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
+			replies, err := ask(ctx, piece)
+			if err == nil {
+				h.Used(ctx, wire.AddUsage(replies, cmp.Or(a.each, a.n)))
+			}
+			return replies, err
+		}
+	}
 	if a.stream != nil {
 		return h.sendStream(w, r, a)
 	}
@@ -46,25 +54,10 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, a *answer) erro
 	return sendJSON(w, http.StatusOK, body)
 }
 
-// metered tells how many tokens the replies took.
-func (h *handler) metered(a *answer) completion {
-	ask := a.ask // what it returns takes its place
-	if h.Used == nil {
-		return ask
-	}
-	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
-		replies, err := ask(ctx, piece)
-		if err == nil {
-			h.Used(ctx, wire.AddUsage(replies, cmp.Or(a.each, a.n)))
-		}
-		return replies, err
-	}
-}
-
 // sendStream answers with events. An error before the first of them has an HTTP status, one after it is an event.
 func (h *handler) sendStream(w http.ResponseWriter, r *http.Request, a *answer) error {
 	out := eventWriter{w: w, control: http.NewResponseController(w)}
-	defer out.release()
+	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }() // the connection may serve further requests
 	replies, err := a.ask(r.Context(), func(p art.ChoicePiece) error {
 		events, err := a.stream.Piece(p)
 		if err != nil {
@@ -117,9 +110,6 @@ func (e *eventWriter) send(events []wire.Event) error {
 	_ = e.control.Flush() // not every ResponseWriter supports it, and such a one does not buffer
 	return nil
 }
-
-// release lifts the deadline: the connection may serve further requests.
-func (e *eventWriter) release() { _ = e.control.SetWriteDeadline(time.Time{}) }
 
 // fail sends an error response. Nothing may have been sent before.
 func fail(logger *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -15,8 +16,13 @@ import (
 // read reads the body of a request, which must be JSON.
 func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !pinned(r.Context()) { // requests of this process do not come from a web page
-		if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
-			return nil, err
+		// JSON in UTF-8 only: a web page can send other types, or none, without a CORS preflight.
+		header := r.Header.Get("Content-Type")
+		media, params, err := mime.ParseMediaType(header)
+		charset := strings.ToLower(params["charset"])
+		if err != nil || media != "application/json" || !slices.Contains([]string{"", "utf-8", "us-ascii"}, charset) {
+			return nil, refused(http.StatusUnsupportedMediaType, "unsupported_media_type",
+				"the content type %s is not served; send application/json", wire.Quote(header))
 		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
@@ -24,17 +30,6 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, readError(err)
 	}
 	return body, checkDepth(body)
-}
-
-// checkContentType accepts JSON in UTF-8 only: a web page can send other types, or none, without a CORS preflight.
-func checkContentType(header string) error {
-	media, params, err := mime.ParseMediaType(header)
-	charset := strings.ToLower(params["charset"])
-	if err == nil && media == "application/json" && (charset == "" || charset == "utf-8" || charset == "us-ascii") {
-		return nil
-	}
-	return refused(http.StatusUnsupportedMediaType, "unsupported_media_type",
-		"the content type %s is not served; send application/json", wire.Quote(header))
 }
 
 // readError converts the error of reading a body.

@@ -78,7 +78,13 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 			fail(slog.New(slog.DiscardHandler), w, r, err)
 			return
 		}
-		defer g.leave()
+		defer func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.running--; g.running == 0 {
+				close(g.idle)
+			}
+		}()
 		next.ServeHTTP(w, r)
 	})
 }
@@ -95,15 +101,6 @@ func (g *Gate) enter() error {
 	}
 	g.running++
 	return nil
-}
-
-// leave ends an admitted request.
-func (g *Gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.running--; g.running == 0 {
-		close(g.idle)
-	}
 }
 
 // notReady is the error of requests that cannot be answered now.

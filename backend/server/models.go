@@ -56,24 +56,25 @@ func (models Models) resolve(ctx context.Context, id string) (*art.Model, *art.P
 // without a name when there is one model.
 func (h *handler) model(r *http.Request, id string, one bool) (*art.Model, *http.Request, error) {
 	if one && id == "" {
-		m, err := h.models.findOrOnly(r.Context(), id)
+		if visible := h.models.visible(r.Context()); len(visible) == 1 {
+			return visible[0], r, nil
+		}
+		m, err := h.models.find(r.Context(), id)
 		return m, r, err
 	}
-	m, pin, err := h.find(r, id)
+	var m *art.Model
+	var pin *art.Pin
+	var err error
+	if h.Find != nil {
+		m, pin, err = h.Find(r, id)
+	}
+	if m == nil && err == nil {
+		m, pin, err = h.models.resolve(r.Context(), id)
+	}
 	if pin != nil {
 		r = r.WithContext(pin.Context(r.Context()))
 	}
 	return m, r, err
-}
-
-// find returns the model that a request names, and for a step a pin.
-func (h *handler) find(r *http.Request, id string) (*art.Model, *art.Pin, error) {
-	if h.Find != nil {
-		if m, pin, err := h.Find(r, id); m != nil || err != nil {
-			return m, pin, err
-		}
-	}
-	return h.models.resolve(r.Context(), id)
 }
 
 // find returns the model named id, which is name or name@step if step is the current one. A pinned model, and that of a
@@ -102,14 +103,6 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 		}
 	}
 	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))
-}
-
-// findOrOnly is find for requests that need not name a model when there is one only.
-func (models Models) findOrOnly(ctx context.Context, id string) (*art.Model, error) {
-	if visible := models.visible(ctx); id == "" && len(visible) == 1 {
-		return visible[0], nil
-	}
-	return models.find(ctx, id)
 }
 
 // listNames says which models there are.

@@ -223,22 +223,17 @@ func (l *label) UnmarshalJSON(data []byte) error {
 	}
 	switch v := l.value.(type) {
 	case json.Number:
-		var err error
-		if l.value, err = number(v); err != nil {
-			return err
+		if i, err := v.Int64(); err == nil && int64(int(i)) == i {
+			l.value = int(i)
+			return nil
 		}
+		f, err := v.Float64()
+		l.value = f
+		return err
 	case map[string]any, []any:
 		return errors.New("metadata has an object or a list; its values are strings, numbers, booleans and null")
 	}
 	return nil
-}
-
-// number returns an int, or a float64 when it is none.
-func number(n json.Number) (any, error) {
-	if i, err := n.Int64(); err == nil && int64(int(i)) == i {
-		return int(i), nil
-	}
-	return n.Float64()
 }
 
 // values returns the labels as a trajectory has them.

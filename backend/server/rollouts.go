@@ -112,7 +112,8 @@ func (s *Rollouts) Close() {
 	}
 	s.closed = true
 	why := failure{"server_closed", "the server was closed before the rollout"}
-	for _, g := range s.oldestGroups() {
+	oldest := func(a, b *group) int { return a.began.Compare(b.began) }
+	for _, g := range slices.SortedFunc(maps.Values(s.groups), oldest) {
 		s.finishGroup(g, why)
 	}
 	for _, r := range s.rollouts {
@@ -164,7 +165,12 @@ func (s *Rollouts) join(by owner, m *art.Model, req *openRequest) (*group, error
 			return nil, err
 		}
 		g := &group{key: key, model: m, size: req.GroupSize, began: time.Now()}
-		g.timer = time.AfterFunc(s.opts.GroupTimeout, func() { s.expireGroup(g) })
+		g.timer = time.AfterFunc(s.opts.GroupTimeout, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.finishGroup(g, failure{"group_timeout", "the group was not complete after " + s.opts.GroupTimeout.String() +
+				"; see RolloutOptions.GroupTimeout"})
+		})
 		s.groups[key] = g
 		return g, nil
 	}
@@ -204,14 +210,6 @@ func (s *Rollouts) reserve(n int) error {
 	return nil
 }
 
-// expireGroup completes a group whose time is over.
-func (s *Rollouts) expireGroup(g *group) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.finishGroup(g, failure{"group_timeout", "the group was not complete after " + s.opts.GroupTimeout.String() +
-		"; see RolloutOptions.GroupTimeout"})
-}
-
 // closeGroup completes a group of the owner of a key.
 func (s *Rollouts) closeGroup(by owner, name string) (groupInfo, error) {
 	s.mu.Lock()
@@ -247,11 +245,6 @@ func (s *Rollouts) finishGroup(g *group, why failure) {
 	s.held -= max(g.size-len(g.members), 0) // those that were never opened
 	s.complete = append(s.complete, g)
 	s.signal()
-}
-
-// oldestGroups returns the groups that are not complete, in the order in which they were begun. s.mu is held.
-func (s *Rollouts) oldestGroups() []*group {
-	return slices.SortedFunc(maps.Values(s.groups), func(a, b *group) int { return a.began.Compare(b.began) })
 }
 
 // Next returns the group, of any model, that was complete first; see [art.GroupSource]. Metadata of the group has its

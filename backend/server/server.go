@@ -115,26 +115,21 @@ func Routes(models Models, cfg *Config) http.Handler {
 	return h.recorded(mux)
 }
 
-// route serves one method with a function that may fail; "" is any method.
+// route serves one method with a function that may fail; "" is any method. HEAD is served like GET.
 func (h *handler) route(method string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := checkMethod(w, r, method)
-		if err == nil {
+		var err error
+		if method == "" || r.Method == method || r.Method == http.MethodHead && method == http.MethodGet {
 			err = serve(w, r)
+		} else {
+			w.Header().Set("Allow", method)
+			err = refused(http.StatusMethodNotAllowed, "method_not_allowed",
+				"%s is not served here; use %s", r.Method, method)
 		}
 		if err != nil {
 			fail(h.Logger, w, r, err)
 		}
 	})
-}
-
-// checkMethod refuses other methods. HEAD is served like GET.
-func checkMethod(w http.ResponseWriter, r *http.Request, method string) error {
-	if method == "" || r.Method == method || r.Method == http.MethodHead && method == http.MethodGet {
-		return nil
-	}
-	w.Header().Set("Allow", method)
-	return refused(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not served here; use %s", r.Method, method)
 }
 
 // list serves the list of models.
@@ -177,25 +172,14 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
 
 // ready serves an empty response when requests can be answered, else status 503 with the reason.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request) error {
-	if err := h.checkReady(r.Context()); err != nil {
-		return err
+	if len(h.models.visible(r.Context())) == 0 {
+		return notReady("no model is registered")
+	}
+	if h.Ready != nil {
+		if err := h.Ready(r.Context()); err != nil {
+			return notReady(err.Error())
+		}
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
-}
-
-// checkReady returns why requests cannot be answered.
-func (h *handler) checkReady(ctx context.Context) error {
-	reason := ""
-	if len(h.models.visible(ctx)) == 0 {
-		reason = "no model is registered"
-	} else if h.Ready != nil {
-		if err := h.Ready(ctx); err != nil {
-			reason = err.Error()
-		}
-	}
-	if reason == "" {
-		return nil
-	}
-	return notReady(reason)
 }

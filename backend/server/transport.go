@@ -59,7 +59,11 @@ func (t *transport) serve(w *responseWriter, r *http.Request, cancel func()) {
 	defer stop()
 	defer func() {
 		if v := recover(); v != nil {
-			w.fail(panicError(v))
+			err, ok := v.(error)
+			if !ok {
+				err = fmt.Errorf("%v", v)
+			}
+			w.fail(fmt.Errorf("server: the handler panicked: %w\n%s", err, debug.Stack()))
 		} else if err := context.Cause(r.Context()); err != nil {
 			w.fail(err) // a cancelled handler may not have written all of the body
 		} else {
@@ -67,14 +71,6 @@ func (t *transport) serve(w *responseWriter, r *http.Request, cancel func()) {
 		}
 	}()
 	t.handler.ServeHTTP(w, r)
-}
-
-// panicError returns an error for the value of a panic, with the stack.
-func panicError(v any) error {
-	if err, ok := v.(error); ok {
-		return fmt.Errorf("server: the handler panicked: %w\n%s", err, debug.Stack())
-	}
-	return fmt.Errorf("server: the handler panicked: %v\n%s", v, debug.Stack())
 }
 
 // serverRequest converts a client's request to a server's. The original is not changed.

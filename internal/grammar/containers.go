@@ -36,7 +36,14 @@ func (s *schemaRules) object(all []*objectKeywords) fragment {
 		p.rule = s.rule(conjunction{}.with(parts...))
 		plan.properties = append(plan.properties, p)
 	}
-	if rest, ok := s.additional(all); ok {
+	var rest conjunction // what the values of other keys satisfy
+	said, declared := false, false
+	for _, o := range all {
+		rest = rest.with(o.additional)
+		said = said || o.additional != nil
+		declared = declared || len(o.names) > 0
+	}
+	if closed := s.options.Closed && declared && !said; !closed && !rest.never {
 		plan.additional = s.rule(rest)
 	}
 	return plan.text
@@ -61,19 +68,6 @@ func propertyNames(all []*objectKeywords) []string {
 		add(o.required)
 	}
 	return names
-}
-
-// additional returns what the values of other keys satisfy, and false if there are no other keys.
-func (s *schemaRules) additional(all []*objectKeywords) (conjunction, bool) {
-	var j conjunction
-	said, declared := false, false
-	for _, o := range all {
-		j = j.with(o.additional)
-		said = said || o.additional != nil
-		declared = declared || len(o.names) > 0
-	}
-	closed := s.options.Closed && declared && !said
-	return j, !j.never && !closed
 }
 
 // text makes the automaton. At each property there are two states: no property was written yet, and some was, so that
@@ -187,21 +181,16 @@ func (p *arrayPlan) text(n *nfa, from int32) int32 {
 			n.addEmpty(star(n, from, sequence(p.ws.comma(), call(p.rest))), to)
 			break
 		}
-		from = p.element(n, from, i)
+		begin := n.add()
+		n.addEmpty(from, begin)
+		if i > 0 {
+			begin = p.ws.comma()(n, begin)
+		}
+		rule := p.rest
+		if i < len(p.prefix) {
+			rule = p.prefix[i]
+		}
+		from = call(rule)(n, begin)
 	}
 	return literal("]")(n, done)
-}
-
-// element adds the element at an index.
-func (p *arrayPlan) element(n *nfa, from int32, index int) int32 {
-	begin := n.add()
-	n.addEmpty(from, begin)
-	rule := p.rest
-	if index < len(p.prefix) {
-		rule = p.prefix[index]
-	}
-	if index > 0 {
-		begin = p.ws.comma()(n, begin)
-	}
-	return call(rule)(n, begin)
 }

@@ -204,7 +204,21 @@ func intersect(b *budget, parts ...*dfa) *dfa {
 		p := &product{a: result, b: part, ids: map[[2]int32]int32{}, budget: b}
 		p.state([2]int32{0, 0})
 		for at := 0; at < len(p.pairs); at++ {
-			edges := p.edges(p.pairs[at]) // it may add states
+			var edges []byteEdge // the overlaps of the edges of the pair
+			left, right := p.a.states[p.pairs[at][0]].bytes, p.b.states[p.pairs[at][1]].bytes
+			for len(left) > 0 && len(right) > 0 {
+				b.spend(1)
+				l, r := left[0], right[0]
+				if lo, hi := max(l.lo, r.lo), min(l.hi, r.hi); lo <= hi {
+					edges = append(edges, byteEdge{lo, hi, p.state([2]int32{l.to, r.to})})
+				}
+				if l.hi <= r.hi {
+					left = left[1:]
+				}
+				if r.hi <= l.hi {
+					right = right[1:]
+				}
+			}
 			p.result.states[at].bytes = edges
 		}
 		result = &p.result
@@ -224,26 +238,6 @@ func (p *product) state(pair [2]int32) int32 {
 	final := p.a.states[pair[0]].final && p.b.states[pair[1]].final
 	p.result.states = append(p.result.states, dfaState{final: final})
 	return id
-}
-
-// edges returns the overlaps of the edges of a pair.
-func (p *product) edges(pair [2]int32) []byteEdge {
-	var out []byteEdge
-	left, right := p.a.states[pair[0]].bytes, p.b.states[pair[1]].bytes
-	for len(left) > 0 && len(right) > 0 {
-		p.budget.spend(1)
-		l, r := left[0], right[0]
-		if lo, hi := max(l.lo, r.lo), min(l.hi, r.hi); lo <= hi {
-			out = append(out, byteEdge{lo, hi, p.state([2]int32{l.to, r.to})})
-		}
-		if l.hi <= r.hi {
-			left = left[1:]
-		}
-		if r.hi <= l.hi {
-			right = right[1:]
-		}
-	}
-	return out
 }
 
 // freeText is valid UTF-8 that contains none of the stops.

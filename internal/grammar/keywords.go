@@ -83,31 +83,26 @@ func (r *schemaReader) stringKeyword(_ *schemaNode, own *constraint, m member, p
 	case "maxLength":
 		own.strings.high = count(m.value, path)
 	case "pattern", "format":
-		readPattern(own, m, path)
+		var text string
+		if err := json.Unmarshal(m.value, &text); err != nil {
+			failAt(path, "must be a string")
+		}
+		if m.key == "format" {
+			format, ok := formats[text]
+			if !ok {
+				failAt(path, "the format %q is not supported; there are %s", text,
+					strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			}
+			text = `^(?:` + format + `)$`
+		}
+		_, err := parsePattern(text)
+		check(path, err)
+		own.strings.patterns = append(own.strings.patterns, text)
 	default:
 		return false
 	}
 	own.implied |= typeString
 	return true
-}
-
-// readPattern parses "pattern" and "format".
-func readPattern(own *constraint, m member, path string) {
-	var text string
-	if err := json.Unmarshal(m.value, &text); err != nil {
-		failAt(path, "must be a string")
-	}
-	if m.key == "format" {
-		format, ok := formats[text]
-		if !ok {
-			failAt(path, "the format %q is not supported; there are %s", text,
-				strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
-		}
-		text = `^(?:` + format + `)$`
-	}
-	_, err := parsePattern(text)
-	check(path, err)
-	own.strings.patterns = append(own.strings.patterns, text)
 }
 
 // numberKeyword parses the keywords of numbers.

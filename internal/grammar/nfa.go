@@ -174,23 +174,14 @@ func runes(set []runeRange) fragment {
 		to := n.add()
 		shared := map[byteEdge]int32{} // states by their only edge
 		for _, r := range set {
-			for _, r := range withoutSurrogates(r) {
-				n.addUTF8(from, to, r, shared)
+			for _, whole := range anyRune { // without the surrogates
+				if lo, hi := max(r.lo, whole.lo), min(r.hi, whole.hi); lo <= hi {
+					n.addUTF8(from, to, runeRange{lo, hi}, shared)
+				}
 			}
 		}
 		return to
 	}
-}
-
-// withoutSurrogates cuts U+D800 to U+DFFF, which UTF-8 does not encode, out of a range.
-func withoutSurrogates(r runeRange) []runeRange {
-	var parts []runeRange
-	for _, whole := range anyRune {
-		if lo, hi := max(r.lo, whole.lo), min(r.hi, whole.hi); lo <= hi {
-			parts = append(parts, runeRange{lo, hi})
-		}
-	}
-	return parts
 }
 
 // addUTF8 adds the encodings of a range: it is cut until each part is a product of ranges of bytes.

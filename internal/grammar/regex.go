@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -75,7 +76,11 @@ func pattern(re *syntax.Regexp, text runeText) fragment {
 		}
 		return sequence(parts...)
 	case syntax.OpCharClass:
-		return text(classRanges(re.Rune))
+		set := make([]runeRange, 0, len(re.Rune)/2)
+		for pair := range slices.Chunk(re.Rune, 2) {
+			set = append(set, runeRange{pair[0], pair[1]})
+		}
+		return text(set)
 	case syntax.OpAnyChar:
 		return text(anyRune)
 	case syntax.OpAnyCharNotNL:
@@ -104,15 +109,6 @@ func pattern(re *syntax.Regexp, text runeText) fragment {
 		return sequence(parts...)
 	}
 	panic(fmt.Sprintf("grammar: operator %v passed findUnsupported", re.Op))
-}
-
-// classRanges converts the pairs of the parser.
-func classRanges(pairs []rune) []runeRange {
-	set := make([]runeRange, 0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		set = append(set, runeRange{pairs[i], pairs[i+1]})
-	}
-	return set
 }
 
 // assertBegin is the empty text at the beginning.

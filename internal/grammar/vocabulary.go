@@ -85,7 +85,11 @@ func newTrie(tokens [][]byte, ids []int32) *trie {
 		t.close(path[shared:])
 		path = path[:shared]
 		for i := shared; i < len(text); i++ {
-			path = append(path, t.add(text[i], i+1))
+			path = append(path, int32(len(t.label)))
+			t.label = append(t.label, text[i])
+			t.depth = append(t.depth, uint16(i+1))
+			t.skip = append(t.skip, 0)
+			t.first = append(t.first, int32(len(t.ids)))
 		}
 		t.ids = append(t.ids, id)
 		previous = text
@@ -93,15 +97,6 @@ func newTrie(tokens [][]byte, ids []int32) *trie {
 	t.close(path)
 	t.first = append(t.first, int32(len(t.ids)))
 	return t
-}
-
-// add makes a node after all others.
-func (t *trie) add(label byte, depth int) int32 {
-	t.label = append(t.label, label)
-	t.depth = append(t.depth, uint16(depth))
-	t.skip = append(t.skip, 0)
-	t.first = append(t.first, int32(len(t.ids)))
-	return int32(len(t.label) - 1)
 }
 
 // close ends the subtrees of nodes.

@@ -86,9 +86,24 @@ func NewChatResponse(req *ChatRequest, replies []*art.ChatResponse, tokens Token
 		Usage:   newUsage(replies, len(replies)),
 	}
 	for i, r := range replies {
-		choice, err := req.choice(i, r, tokens)
-		if err != nil {
-			return nil, err
+		choice := ChatChoice{
+			Index: i, Message: Message{r.Message}, FinishReason: r.Finish, StopReason: req.stopReason(r),
+		}
+		sample := r.Message.Sample
+		if sample == nil && (req.Logprobs || req.ReturnTokenIDs) {
+			return nil, noSampleError(&req.ChatSettings, r.Model)
+		}
+		if req.Logprobs {
+			choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, r.TopLogprobs, req.tokenTexts(tokens))
+		}
+		if req.ReturnTokenIDs {
+			choice.TokenIDs = sample.IDs
+		}
+		if req.ReturnSamples && sample != nil {
+			var err error
+			if choice.Sample, err = EncodeSample(sample); err != nil {
+				return nil, err
+			}
 		}
 		resp.Choices = append(resp.Choices, choice)
 	}
@@ -99,30 +114,6 @@ func NewChatResponse(req *ChatRequest, replies []*art.ChatResponse, tokens Token
 		resp.PromptLogprobs = newPromptLogprobs(first.PromptLogprobs, tokens)
 	}
 	return resp, nil
-}
-
-// choice converts one reply.
-func (r *ChatRequest) choice(i int, reply *art.ChatResponse, tokens TokenBytes) (ChatChoice, error) {
-	choice := ChatChoice{
-		Index: i, Message: Message{reply.Message}, FinishReason: reply.Finish, StopReason: r.stopReason(reply),
-	}
-	sample := reply.Message.Sample
-	if sample == nil && (r.Logprobs || r.ReturnTokenIDs) {
-		return choice, noSampleError(&r.ChatSettings, reply.Model)
-	}
-	if r.Logprobs {
-		choice.Logprobs = newLogprobs(sample.IDs, sample.Logprobs, reply.TopLogprobs, r.tokenTexts(tokens))
-	}
-	if r.ReturnTokenIDs {
-		choice.TokenIDs = sample.IDs
-	}
-	if r.ReturnSamples && sample != nil {
-		var err error
-		if choice.Sample, err = EncodeSample(sample); err != nil {
-			return choice, err
-		}
-	}
-	return choice, nil
 }
 
 // stopReason returns the stop string that ended a reply, or the one of the request's stop token ids; nil if none did.
@@ -252,9 +243,17 @@ func NewChatStream(req *ChatRequest, tokens TokenBytes) Stream {
 func (s *chatStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []Event
 	if !s.begun[p.Choice] {
-		role, err := s.begin(&p)
-		if err != nil {
-			return nil, err
+		if (s.req.Logprobs || s.req.ReturnTokenIDs) && p.PromptIDs == nil {
+			return nil, noSampleError(&s.req.ChatSettings, p.Model)
+		}
+		first := s.head == nil
+		if first {
+			s.head = &ChatChunk{ID: p.ID, Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: p.Model}
+		}
+		s.begun[p.Choice] = true
+		role := s.chunk(ChunkChoice{Index: p.Choice, Delta: Delta{Role: art.RoleAssistant, Content: new(string)}})
+		if first && s.req.ReturnTokenIDs {
+			role.PromptTokenIDs = p.PromptIDs
 		}
 		out = append(out, Event{Data: role})
 	}
@@ -263,24 +262,6 @@ func (s *chatStream) Piece(p art.ChoicePiece) ([]Event, error) {
 		out = append(out, Event{Data: s.chunk(c)})
 	}
 	return out, nil
-}
-
-// begin returns the first chunk of a reply. The very first tells what all chunks have.
-func (s *chatStream) begin(p *art.ChoicePiece) (*ChatChunk, error) {
-	wantsTokens := s.req.Logprobs || s.req.ReturnTokenIDs
-	if wantsTokens && p.PromptIDs == nil {
-		return nil, noSampleError(&s.req.ChatSettings, p.Model)
-	}
-	first := s.head == nil
-	if first {
-		s.head = &ChatChunk{ID: p.ID, Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: p.Model}
-	}
-	s.begun[p.Choice] = true
-	role := s.chunk(ChunkChoice{Index: p.Choice, Delta: Delta{Role: art.RoleAssistant, Content: new(string)}})
-	if first && s.req.ReturnTokenIDs {
-		role.PromptTokenIDs = p.PromptIDs
-	}
-	return role, nil
 }
 
 // chunk returns the next chunk.
@@ -297,8 +278,20 @@ func (s *chatStream) choices(p *art.ChoicePiece) []ChunkChoice {
 		return []ChunkChoice{{FinishReason: &p.End.Finish, StopReason: s.req.stopReason(p.End)}}
 	}
 	var out []ChunkChoice
-	for _, d := range s.deltas(p) {
-		out = append(out, ChunkChoice{Delta: d})
+	add := func(d Delta) { out = append(out, ChunkChoice{Delta: d}) }
+	if p.Reasoning != "" {
+		add(Delta{Reasoning: p.Reasoning, ReasoningContent: p.Reasoning})
+	}
+	if p.Content != "" {
+		add(Delta{Content: &p.Content})
+	}
+	for _, call := range p.ToolCalls {
+		at := s.calls[p.Choice]
+		first := ToolCallDelta{Index: at, ID: call.ID, Type: "function", Function: FunctionDelta{Name: call.Name}}
+		rest := ToolCallDelta{Index: at, Function: FunctionDelta{Arguments: call.Arguments}}
+		add(Delta{ToolCalls: []ToolCallDelta{first}})
+		add(Delta{ToolCalls: []ToolCallDelta{rest}})
+		s.calls[p.Choice]++
 	}
 	if len(p.IDs) == 0 || !s.req.Logprobs && !s.req.ReturnTokenIDs {
 		return out
@@ -311,25 +304,6 @@ func (s *chatStream) choices(p *art.ChoicePiece) []ChunkChoice {
 	}
 	if s.req.ReturnTokenIDs {
 		out[0].TokenIDs = p.IDs
-	}
-	return out
-}
-
-// deltas splits what a piece says.
-func (s *chatStream) deltas(p *art.ChoicePiece) []Delta {
-	var out []Delta
-	if p.Reasoning != "" {
-		out = append(out, Delta{Reasoning: p.Reasoning, ReasoningContent: p.Reasoning})
-	}
-	if p.Content != "" {
-		out = append(out, Delta{Content: &p.Content})
-	}
-	for _, call := range p.ToolCalls {
-		at := s.calls[p.Choice]
-		first := ToolCallDelta{Index: at, ID: call.ID, Type: "function", Function: FunctionDelta{Name: call.Name}}
-		rest := ToolCallDelta{Index: at, Function: FunctionDelta{Arguments: call.Arguments}}
-		out = append(out, Delta{ToolCalls: []ToolCallDelta{first}}, Delta{ToolCalls: []ToolCallDelta{rest}})
-		s.calls[p.Choice]++
 	}
 	return out
 }

@@ -57,7 +57,11 @@ func newLogprobs(ids []int32, logprobs []float32, top [][]art.TokenLogprob, toke
 // logprob converts one logprob.
 func (tokens TokenBytes) logprob(id int32, logprob float32) TopLogprob {
 	text := tokens(id)
-	return TopLogprob{Token: validText(text), Logprob: finite(logprob), Bytes: byteValues(text)}
+	values := make([]int, len(text)) // JSON writes a []byte as base64
+	for i, b := range text {
+		values[i] = int(b)
+	}
+	return TopLogprob{Token: validText(text), Logprob: finite(logprob), Bytes: values}
 }
 
 // asTokenIDs returns a [TokenBytes] that shows a token as "token_id:" and its id, which no text can be taken for.
@@ -72,15 +76,6 @@ func finite(x float32) float32 {
 		return x
 	}
 	return minLogprob
-}
-
-// byteValues returns bytes as numbers, because JSON writes a []byte as base64.
-func byteValues(text []byte) []int {
-	values := make([]int, len(text))
-	for i, b := range text {
-		values[i] = int(b)
-	}
-	return values
 }
 
 // PromptLogprobs are vLLM's logprobs of a prompt: for each token an object that has it and the likeliest others, by

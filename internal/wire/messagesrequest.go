@@ -65,7 +65,20 @@ func DecodeMessagesRequest(ctx context.Context, body []byte, counting bool) (*Me
 	if err != nil {
 		return nil, err
 	}
-	if err := req.decodeInput(ctx, &p, fields); err != nil {
+	before := len(p.listed)
+	if system := plainText(&p, "system", fields["system"]); system != "" {
+		req.Messages = []art.Message{art.System(system)}
+	}
+	turns, err := decodeList(ctx, &p, "messages", fields["messages"], decodeTurn)
+	if err != nil {
+		return nil, err
+	}
+	p.require(len(turns) > 0 || len(p.listed) > before, "messages", "must not be empty")
+	req.Messages = append(req.Messages, slices.Concat(turns...)...)
+	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == art.RoleAssistant {
+		p.require(false, "messages", "must not end with one of the assistant: continuing it is not supported")
+	}
+	if req.Tools, err = decodeList(ctx, &p, "tools", fields["tools"], decodeMessagesTool); err != nil {
 		return nil, err
 	}
 	return req, p.err()
@@ -92,27 +105,6 @@ func (s *MessagesSettings) validate(p *problemList) {
 			"must be of type \"disabled\" or \"adaptive\": a budget is not supported")
 	}
 	p.require(s.counting || s.MaxTokens != nil, "max_tokens", "is missing: it is required")
-}
-
-// decodeInput decodes the system prompt, the messages and the tools.
-func (r *MessagesRequest) decodeInput(ctx context.Context, p *problemList, fields map[string]json.RawMessage) error {
-	before := len(p.listed)
-	if system := plainText(p, "system", fields["system"]); system != "" {
-		r.Messages = []art.Message{art.System(system)}
-	}
-	turns, err := decodeList(ctx, p, "messages", fields["messages"], decodeTurn)
-	if err != nil {
-		return err
-	}
-	p.require(len(turns) > 0 || len(p.listed) > before, "messages", "must not be empty")
-	for _, turn := range turns {
-		r.Messages = append(r.Messages, turn...)
-	}
-	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == art.RoleAssistant {
-		p.require(false, "messages", "must not end with one of the assistant: continuing it is not supported")
-	}
-	r.Tools, err = decodeList(ctx, p, "tools", fields["tools"], decodeMessagesTool)
-	return err
 }
 
 // decodeMessagesTool decodes a tool. Those that Anthropic runs itself have a type other than "custom".

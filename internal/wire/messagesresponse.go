@@ -177,7 +177,12 @@ func (s *messagesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 		out = append(out, s.delta(map[string]string{"type": "text_delta", "text": p.Content}))
 	}
 	for _, call := range p.ToolCalls {
-		out = append(out, s.toolUse(call)...)
+		out = append(out, s.close()...)
+		start := ToolUseBlock{Type: "tool_use", ID: call.ID, Name: call.Name, Input: json.RawMessage("{}")}
+		out = append(out, s.block("tool_use", start)...)
+		arguments := string(inputOf(call.Arguments))
+		out = append(out, s.delta(map[string]string{"type": "input_json_delta", "partial_json": arguments}))
+		out = append(out, s.close()...)
 	}
 	return messageEvents(out...), nil
 }
@@ -189,7 +194,7 @@ func (s *messagesStream) block(kind string, block any) []messageEvent {
 	}
 	out := s.close()
 	s.open = kind
-	return append(out, messageEvent{Type: "content_block_start", Index: s.at(), ContentBlock: block})
+	return append(out, messageEvent{Type: "content_block_start", Index: new(s.index), ContentBlock: block})
 }
 
 // close closes the open block.
@@ -197,32 +202,15 @@ func (s *messagesStream) close() []messageEvent {
 	if s.open == "" {
 		return nil
 	}
-	e := messageEvent{Type: "content_block_stop", Index: s.at()}
+	e := messageEvent{Type: "content_block_stop", Index: new(s.index)}
 	s.open = ""
 	s.index++
 	return []messageEvent{e}
 }
 
-// at returns the current index.
-func (s *messagesStream) at() *int {
-	index := s.index
-	return &index
-}
-
 // delta adds to the open block.
 func (s *messagesStream) delta(delta map[string]string) messageEvent {
-	return messageEvent{Type: "content_block_delta", Index: s.at(), Delta: delta}
-}
-
-// toolUse returns a whole call.
-func (s *messagesStream) toolUse(call art.ToolCall) []messageEvent {
-	out := s.close()
-	start := ToolUseBlock{Type: "tool_use", ID: call.ID, Name: call.Name, Input: json.RawMessage("{}")}
-	out = append(out, s.block("tool_use", start)...)
-	out = append(out, s.delta(map[string]string{
-		"type": "input_json_delta", "partial_json": string(inputOf(call.Arguments)),
-	}))
-	return append(out, s.close()...)
+	return messageEvent{Type: "content_block_delta", Index: new(s.index), Delta: delta}
 }
 
 // End implements [Stream].

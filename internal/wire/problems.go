@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,7 +132,13 @@ func (t fieldTable) check(p *problemList, fields map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		value, set := fields[name]
 		if set && !isNeutral(value, t[name]) {
-			p.add(unsupportedError(name, t[name]))
+			message := "is not supported"
+			if len(t[name]) > 0 {
+				message = "is supported only as " + strings.Join(t[name], " or ")
+			}
+			e := FieldError(name, "%s; %s", message, cmp.Or(hints[name], "leave it out"))
+			e.Code = "unsupported_parameter"
+			p.add(e)
 		}
 	}
 }
@@ -149,22 +156,6 @@ func isNeutral(value json.RawMessage, accepted []string) bool {
 		var want any
 		return json.Unmarshal([]byte(a), &want) == nil && reflect.DeepEqual(got, want)
 	})
-}
-
-// unsupportedError says which values of a field are accepted, if any, and what to use instead.
-func unsupportedError(name string, accepted []string) *Error {
-	message := "is not supported"
-	if len(accepted) > 0 {
-		message = "is supported only as " + strings.Join(accepted, " or ")
-	}
-	if hint := hints[name]; hint != "" {
-		message += "; " + hint
-	} else {
-		message += "; leave it out"
-	}
-	e := FieldError(name, "%s", message)
-	e.Code = "unsupported_parameter"
-	return e
 }
 
 // The values of [Error].Type that OpenAI's clients tell apart.

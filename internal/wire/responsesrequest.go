@@ -88,7 +88,27 @@ func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := req.decodeInput(ctx, &p, fields); err != nil {
+	var c conversation
+	if req.Instructions != nil && *req.Instructions != "" {
+		c.add(art.System(*req.Instructions))
+	}
+	before, input := len(p.listed), fields["input"]
+	var text string
+	if json.Unmarshal(input, &text) == nil && len(input) > 0 && input[0] == '"' {
+		c.add(art.User(text))
+		input = nil
+	}
+	items, err := decodeList(ctx, &p, "input", input, decodeItem)
+	if err != nil {
+		return nil, err
+	}
+	p.require(text != "" || len(items) > 0 || len(p.listed) > before, "input", "must not be empty")
+	for i := range items {
+		c.addItem(&p, i, &items[i])
+	}
+	c.close()
+	req.Messages = c.list
+	if req.Tools, err = decodeList(ctx, &p, "tools", fields["tools"], decodeResponsesTool); err != nil {
 		return nil, err
 	}
 	return req, p.err()
@@ -117,32 +137,6 @@ func (s *ResponsesSettings) validate(p *problemList) {
 
 // WantsLogprobs reports whether the response includes logprobs.
 func (s *ResponsesSettings) WantsLogprobs() bool { return slices.Contains(s.Include, logprobsIncluded) }
-
-// decodeInput decodes the instructions, the conversation and the tools.
-func (r *ResponsesRequest) decodeInput(ctx context.Context, p *problemList, fields map[string]json.RawMessage) error {
-	var c conversation
-	if r.Instructions != nil && *r.Instructions != "" {
-		c.add(art.System(*r.Instructions))
-	}
-	before, input := len(p.listed), fields["input"]
-	var text string
-	if json.Unmarshal(input, &text) == nil && len(input) > 0 && input[0] == '"' {
-		c.add(art.User(text))
-		input = nil
-	}
-	items, err := decodeList(ctx, p, "input", input, decodeItem)
-	if err != nil {
-		return err
-	}
-	p.require(text != "" || len(items) > 0 || len(p.listed) > before, "input", "must not be empty")
-	for i := range items {
-		c.addItem(p, i, &items[i])
-	}
-	c.close()
-	r.Messages = c.list
-	r.Tools, err = decodeList(ctx, p, "tools", fields["tools"], decodeResponsesTool)
-	return err
-}
 
 // decodeResponsesTool decodes a function, whose fields are those of the tool itself.
 func decodeResponsesTool(p *problemList, path string, raw []byte, tool *art.Tool) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -118,34 +119,6 @@ func NewResponsesResponse(
 	return s.response, nil
 }
 
-// begin returns a response to which nothing has been said.
-func (r *ResponsesRequest) begin(id, model string) *ResponsesResponse {
-	resp := &ResponsesResponse{
-		ID: itemID("resp", id), Object: "response", CreatedAt: time.Now().Unix(), Status: inProgress,
-		Instructions: r.Instructions, MaxOutputTokens: r.MaxOutputTokens, Metadata: r.Metadata, Model: model,
-		Output: []any{}, ParallelToolCalls: true, Temperature: r.Temperature, ToolChoice: r.ToolChoice,
-		Tools: r.WireTools, TopP: r.TopP,
-	}
-	if resp.ToolChoice == "" {
-		resp.ToolChoice = "auto"
-	}
-	if len(resp.Metadata) == 0 {
-		resp.Metadata = json.RawMessage("{}")
-	}
-	if len(resp.Tools) == 0 || string(resp.Tools) == "null" {
-		resp.Tools = json.RawMessage("[]")
-	}
-	return resp
-}
-
-// newResponsesUsage converts token counts.
-func newResponsesUsage(u art.Usage) *ResponsesUsage {
-	return &ResponsesUsage{
-		InputTokens: u.PromptTokens, InputTokensDetails: PromptDetails{CachedTokens: u.CachedTokens},
-		OutputTokens: u.CompletionTokens, TotalTokens: u.PromptTokens + u.CompletionTokens,
-	}
-}
-
 // responsesStream writes a reply as the events of the Responses API. Items come one after the other; an item and its
 // content are added before their text, and done after it.
 type responsesStream struct {
@@ -189,7 +162,19 @@ func (s *responsesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 			return nil, FieldError("include", "has %q, which is not supported by model %s, which is frozen: "+
 				"its replies carry no tokens", logprobsIncluded, p.Model)
 		}
-		s.response = s.req.begin(p.ID, p.Model)
+		resp := &ResponsesResponse{
+			ID: itemID("resp", p.ID), Object: "response", CreatedAt: time.Now().Unix(), Status: inProgress,
+			Instructions: s.req.Instructions, MaxOutputTokens: s.req.MaxOutputTokens, Metadata: s.req.Metadata, Model: p.Model,
+			Output: []any{}, ParallelToolCalls: true, Temperature: s.req.Temperature, ToolChoice: cmp.Or(s.req.ToolChoice, "auto"),
+			Tools: s.req.WireTools, TopP: s.req.TopP,
+		}
+		if len(resp.Metadata) == 0 {
+			resp.Metadata = json.RawMessage("{}")
+		}
+		if len(resp.Tools) == 0 || string(resp.Tools) == "null" {
+			resp.Tools = json.RawMessage("[]")
+		}
+		s.response = resp
 		out = append(out, s.about("response.created"), s.about("response.in_progress"))
 	}
 	if s.req.WantsLogprobs() && p.Reasoning == "" {
@@ -314,7 +299,10 @@ func (s *responsesStream) End(replies []*art.ChatResponse) []Event {
 		s.response.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
 	}
 	out := s.finish(status)
-	s.response.Status, s.response.Usage = status, newResponsesUsage(r.Usage)
+	s.response.Status, s.response.Usage = status, &ResponsesUsage{
+		InputTokens: r.Usage.PromptTokens, InputTokensDetails: PromptDetails{CachedTokens: r.Usage.CachedTokens},
+		OutputTokens: r.Usage.CompletionTokens, TotalTokens: r.Usage.PromptTokens + r.Usage.CompletionTokens,
+	}
 	return append(out, s.about("response."+status))
 }
 

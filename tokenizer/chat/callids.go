@@ -3,7 +3,7 @@ package chat
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -55,30 +55,27 @@ func (c *callIDs) ownOrNew(_, own string) string {
 		return own
 	}
 	if c.source == nil {
-		source := callid.Of(c.asked(), c.seed)
-		c.source = &source
+		// By the tokens of the prompt and the ids of earlier calls, which few templates write, the prompts of an agent differ
+		// that does the same again and sees its last turns only.
+		data := make([]byte, 0, 4*len(c.prompt))
+		for _, id := range c.prompt {
+			data = binary.LittleEndian.AppendUint32(data, uint32(id))
+		}
+		for i := range c.messages {
+			for _, call := range c.messages[i].ToolCalls {
+				data = append(append(data, call.ID...), 0)
+			}
+		}
+		c.source = new(callid.Of(data, c.seed))
 	}
 	return c.source.ID(c.count)
 }
 
-// asked is what the reply answers: the tokens, and the ids of earlier calls, which few templates write. By these the
-// prompts of an agent differ that does the same again and sees its last turns only.
-func (c *callIDs) asked() []byte {
-	data := make([]byte, 0, 4*len(c.prompt))
-	for _, id := range c.prompt {
-		data = binary.LittleEndian.AppendUint32(data, uint32(id))
-	}
-	for i := range c.messages {
-		for _, call := range c.messages[i].ToolCalls {
-			data = append(append(data, call.ID...), 0)
-		}
-	}
-	return data
-}
+var nineCharacters = regexp.MustCompile(`^[0-9A-Za-z]{9}$`)
 
 // mistral is the rule for Mistral's templates, which refuse an id that is not nine letters and digits.
 func (c *callIDs) mistral(name, own string) string {
-	if len(own) != callid.Length || slices.ContainsFunc([]byte(own), func(b byte) bool { return !isIDByte(b) }) {
+	if !nineCharacters.MatchString(own) {
 		own = ""
 	}
 	return c.ownOrNew(name, own)
@@ -107,11 +104,6 @@ func freeKimiID(name string, count int, taken map[string]bool) string {
 			return id
 		}
 	}
-}
-
-// isIDByte reports whether a byte is a letter or a digit.
-func isIDByte(b byte) bool {
-	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
 // nameIDs gives the calls of a conversation the ids that Kimi K2 gives them, and their results too: its template writes

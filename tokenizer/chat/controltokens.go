@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goart-dev/art/internal/jinja"
 )
@@ -78,18 +79,13 @@ func (c *controlTokens) next(s string) (at int, token string) {
 	return len(s), ""
 }
 
-// in reports whether a text spells a control token.
-func (c *controlTokens) in(s string) bool {
-	_, token := c.next(s)
-	return token != ""
-}
-
 // mark returns s with a mark in each control token that it spells, after the first character of the token.
 func (c *controlTokens) mark(s string, mark rune) string {
 	var out strings.Builder
 	for s != "" {
 		at, token := c.next(s)
-		after := at + firstRune(token)
+		_, first := utf8.DecodeRuneInString(token)
+		after := at + first
 		out.WriteString(s[:after])
 		if token != "" {
 			out.WriteRune(mark)
@@ -99,22 +95,13 @@ func (c *controlTokens) mark(s string, mark rune) string {
 	return out.String()
 }
 
-// firstRune returns the length of the first character.
-func firstRune(s string) int {
-	for i := range s {
-		if i > 0 {
-			return i
-		}
-	}
-	return len(s)
-}
-
 // markAll returns a conversation with marks, and the mark; 0 if nothing in it spells a control token.
 func (c *controlTokens) markAll(conv *conversation) (*conversation, rune, error) {
 	found := false
 	var all strings.Builder
 	conv.mapTexts(func(s string) string {
-		found = found || c.in(s)
+		_, token := c.next(s)
+		found = found || token != ""
 		all.WriteString(s)
 		return s
 	})

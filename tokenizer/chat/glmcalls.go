@@ -31,8 +31,18 @@ func parseGLM(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	arguments, err := glmArguments(rest, tags, schemaOf(tools, name))
-	return single(art.ToolCall{Name: name, Arguments: arguments}, err)
+	schema := schemaOf(tools, name)
+	var members objectWriter
+	for text := strings.TrimSpace(rest); text != ""; text = strings.TrimSpace(text) {
+		var key, value string
+		if key, value, text, err = glmPair(text, tags, schema, &members); err != nil {
+			return nil, err
+		}
+		if err := members.add(key, value); err != nil {
+			return nil, fmt.Errorf("the argument %s: %w", key, err)
+		}
+	}
+	return []art.ToolCall{{Name: name, Arguments: members.String()}}, nil
 }
 
 // glmName reads what comes before the arguments.
@@ -43,31 +53,16 @@ func glmName(head string) (name string, err error) {
 	return name, nil
 }
 
-// glmArguments reads pairs into a JSON object.
-func glmArguments(text string, tags [4]string, schema *argumentSchema) (string, error) {
-	var members objectWriter
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		key, value, rest, err := glmPair(text, tags, schema, &members)
-		if err != nil {
-			return "", err
-		}
-		if err := members.add(key, value); err != nil {
-			return "", fmt.Errorf("the argument %s: %w", key, err)
-		}
-		text = rest
-	}
-	return members.String(), nil
-}
-
 // glmPair reads the argument that a text begins with, after those of members: its name, and its value as JSON.
 func glmPair(
 	text string, tags [4]string, schema *argumentSchema, members *objectWriter,
 ) (key, value, rest string, err error) {
-	key, rest, ok := between(text, tags[0], tags[1])
-	if !ok {
+	inner, opened := strings.CutPrefix(text, tags[0])
+	key, rest, closed := strings.Cut(inner, tags[1])
+	if !opened || !closed {
 		return "", "", "", fmt.Errorf("expected <arg_key>key</arg_key>, found %.40q", withoutTokens(text))
 	}
-	if key = strings.TrimSpace(key); key == "" {
+	if key = strings.TrimSpace(withoutTokens(key)); key == "" {
 		return "", "", "", errors.New("an argument has no name")
 	}
 	inner, ok := strings.CutPrefix(strings.TrimSpace(rest), tags[2])
@@ -81,15 +76,6 @@ func glmPair(
 		plain = strings.TrimSuffix(plain, "\n")
 	}
 	return key, schema.typed(key, plain), rest, nil
-}
-
-// between returns what is between two tags at the beginning of a text, and what follows.
-func between(text, open, end string) (inner, rest string, ok bool) {
-	if text, ok = strings.CutPrefix(text, open); !ok {
-		return "", "", false
-	}
-	inner, rest, ok = strings.Cut(text, end)
-	return withoutTokens(inner), rest, ok
 }
 
 // glmStream finds the call of a section, argument by argument. One without arguments is found when the section ends.
@@ -133,8 +119,7 @@ func (s *glmStream) step(found callSink) bool {
 	at += from
 	if s.begun {
 		at += len(tag)
-		text := s.text[:at]
-		key, value, rest, err := glmPair(string(bytes.TrimSpace(text)), s.tags, s.schema, &s.members)
+		key, value, rest, err := glmPair(string(bytes.TrimSpace(s.text[:at])), s.tags, s.schema, &s.members)
 		separator := ", "
 		if s.members.empty() {
 			separator = ""
@@ -143,20 +128,15 @@ func (s *glmStream) step(found callSink) bool {
 			found.grow(separator + quote(key) + ": " + value)
 		}
 	} else {
-		s.name(s.text[:at], found)
+		name, err := glmName(string(s.text[:at]))
+		if s.stopped = err != nil || !isPlain(name); !s.stopped {
+			found.begin(name, "")
+			found.grow("{")
+			s.begun, s.schema = true, schemaOf(s.tools, name)
+		}
 	}
 	s.text, s.searched = s.text[at:], 0
 	return true
-}
-
-func (s *glmStream) name(head []byte, found callSink) {
-	name, err := glmName(string(head))
-	if s.stopped = err != nil || !isPlain(name); s.stopped {
-		return
-	}
-	found.begin(name, "")
-	found.grow("{")
-	s.begun, s.schema = true, schemaOf(s.tools, name)
 }
 
 // valueTags tell where the value of an argument ends: at its end tag or, because models forget that one, at a tag that

@@ -1,11 +1,10 @@
 package chat
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 
@@ -136,21 +135,9 @@ func sameJSON(a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, okX := decodeJSON(a)
-	y, okY := decodeJSON(b)
-	return okX && okY && reflect.DeepEqual(x, y)
-}
-
-func decodeJSON(s string) (v any, ok bool) {
-	if s == "" {
-		s = "{}"
-	}
-	d := json.NewDecoder(bytes.NewReader([]byte(s)))
-	if err := d.Decode(&v); err != nil {
-		return nil, false
-	}
-	_, err := d.Token()
-	return v, err == io.EOF
+	var x, y any
+	return json.Unmarshal([]byte(cmp.Or(a, "{}")), &x) == nil && json.Unmarshal([]byte(cmp.Or(b, "{}")), &y) == nil &&
+		reflect.DeepEqual(x, y)
 }
 
 // cutJSON cuts the JSON object or array at the beginning of a text from the rest; any other value is taken to be the

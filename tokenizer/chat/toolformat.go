@@ -202,10 +202,16 @@ func contentOf(m *jinja.Dict) (string, error) {
 
 // addTools writes tools into the system message, or, if the template takes none, before the first text of the user.
 func (w *toolText) addTools(c *conversation, tools any) error {
-	text, err := describe(tools, toolExamples[w.format])
+	example := toolExamples[w.format]
+	variables := jinja.NewDict()
+	variables.Set("tools", tools)
+	variables.Set("how", example.how)
+	variables.Set("example", example.call)
+	rendered, err := toolsTemplate.Render(variables, jinja.Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("chat: tools: %w", err)
 	}
+	text := strings.TrimSpace(rendered.Text)
 	user := slices.IndexFunc(c.messages, func(m *jinja.Dict) bool { return hasRole(m, art.RoleUser) })
 	switch {
 	case len(c.messages) > 0 && hasRole(c.messages[0], art.RoleSystem, art.RoleDeveloper):
@@ -224,19 +230,6 @@ func (w *toolText) addTools(c *conversation, tools any) error {
 	before, err := contentOf(c.messages[user])
 	c.messages[user] = textMessage(art.RoleUser, text+"\n\n"+before)
 	return err
-}
-
-// describe writes tools, and how to call them.
-func describe(tools any, example toolExample) (string, error) {
-	variables := jinja.NewDict()
-	variables.Set("tools", tools)
-	variables.Set("how", example.how)
-	variables.Set("example", example.call)
-	rendered, err := toolsTemplate.Render(variables, jinja.Options{})
-	if err != nil {
-		return "", fmt.Errorf("chat: tools: %w", err)
-	}
-	return strings.TrimSpace(rendered.Text), nil
 }
 
 func hasRole(m *jinja.Dict, roles ...art.Role) bool {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -164,7 +165,7 @@ func TestParse_InvertsToolFormats(t *testing.T) {
 func spaced(m art.Message) art.Message {
 	m.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range m.ToolCalls {
-		v, _ := decodeJSON(m.ToolCalls[i].Arguments)
+		v, _ := decodeNumbers(cmp.Or(m.ToolCalls[i].Arguments, "{}"))
 		data, err := json.Marshal(v)
 		if err != nil {
 			panic(err)

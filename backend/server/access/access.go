@@ -93,7 +93,17 @@ func NewRegistry(tenants []Tenant) (*Registry, error) {
 		}
 		l.tenants = append(l.tenants, a)
 	}
-	return l, errors.Join(append(p, l.distinct())...)
+	// A secret that is there twice is refused: it would be unclear whose it is.
+	seen := map[[sha256.Size]byte]string{}
+	for _, a := range l.tenants {
+		for _, s := range a.secrets {
+			if owner, taken := seen[s.hash]; taken && (s.key != nil || owner != a.Name) {
+				p = append(p, fmt.Errorf("a key of %q is a key of %q too", a.Name, owner))
+			}
+			seen[s.hash] = a.Name
+		}
+	}
+	return l, errors.Join(p...)
 }
 
 // validate lists what is wrong with a key. The secret is in no error.
@@ -111,21 +121,6 @@ func (k *Key) validate(tenant string, names map[string]bool) (p []error) {
 		}
 	}
 	return p
-}
-
-// distinct refuses a secret that is there twice: it would be unclear whose it is.
-func (l *Registry) distinct() error {
-	seen := map[[sha256.Size]byte]string{}
-	var p []error
-	for _, a := range l.tenants {
-		for _, s := range a.secrets {
-			if owner, taken := seen[s.hash]; taken && (s.key != nil || owner != a.Name) {
-				p = append(p, fmt.Errorf("a key of %q is a key of %q too", a.Name, owner))
-			}
-			seen[s.hash] = a.Name
-		}
-	}
-	return errors.Join(p...)
 }
 
 // admit adds keys without limits.
@@ -288,16 +283,11 @@ func (c *Caller) Needs(what string, any ...Scope) error {
 	if slices.ContainsFunc(any, func(s Scope) bool { return slices.Contains(c.key.Scopes, s) }) {
 		return nil
 	}
-	return c.denied("has the scopes %q; %s needs %s", c.key.Scopes, what, alternatives(any))
-}
-
-// alternatives lists scopes of which one is enough.
-func alternatives(list []Scope) string {
-	var quoted []string
-	for _, s := range list {
-		quoted = append(quoted, fmt.Sprintf("%q", s))
+	quoted := make([]string, len(any))
+	for i, s := range any {
+		quoted[i] = fmt.Sprintf("%q", s)
 	}
-	return strings.Join(quoted, " or ")
+	return c.denied("has the scopes %q; %s needs %s", c.key.Scopes, what, strings.Join(quoted, " or "))
 }
 
 // narrowed reports whether the key is limited to projects or runs.

@@ -85,7 +85,8 @@ func Start(ctx context.Context, opts *Options) (*Server, error) {
 	if opts != nil {
 		o = *opts
 	}
-	o.Key, o.Grace = cmp.Or(o.Key, newKey()), cmp.Or(o.Grace, 40*time.Second)
+	// A key has the 40 characters that W&B's SDK wants, and the prefix that Tinker's does.
+	o.Key, o.Grace = cmp.Or(o.Key, "tml-"+rand.Text()+rand.Text()[:10]), cmp.Or(o.Grace, 40*time.Second)
 	if len(o.Command) == 0 {
 		o.Command = []string{"art", "serve"}
 	}
@@ -102,9 +103,6 @@ func Start(ctx context.Context, opts *Options) (*Server, error) {
 	}
 	return s, nil
 }
-
-// newKey has the 40 characters that W&B's SDK wants, and the prefix that Tinker's does.
-func newKey() string { return "tml-" + rand.Text() + rand.Text()[:10] }
 
 // start starts the process, and waits for its end in a goroutine.
 func (s *Server) start(o *Options, stdout io.Writer) (err error) {

@@ -145,7 +145,10 @@ func (f *Folder) read(v any, parts ...string) error {
 func (f *Folder) setAside(why error, parts ...string) {
 	path := f.Path(parts...)
 	aside := path + ".damaged"
-	for n := 2; exists(aside); n++ {
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
 		aside = fmt.Sprintf("%s.damaged-%d", path, n)
 	}
 	err := f.disk.Rename(path, aside)
@@ -154,9 +157,4 @@ func (f *Folder) setAside(why error, parts ...string) {
 	}
 	f.log.Error("damaged file was set aside, and what it describes is not served; restore it, and start again",
 		"file", aside, "damage", why, "error", err)
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
