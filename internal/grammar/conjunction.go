@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/goart-dev/art/internal/jsonschema"
 )
 
 // A subschema becomes a rule. allOf, $ref with other keywords and the branches of anyOf beside other keywords are
@@ -144,7 +146,7 @@ func (s *schemaRules) values(j conjunction) fragment {
 
 // allowed returns a function that reports whether a value satisfies a conjunction.
 func (s *schemaRules) allowed(j conjunction) func(json.RawMessage) bool {
-	types, simple := typeAny, len(j.groups) == 0
+	types, simple := jsonschema.Any, len(j.groups) == 0
 	for _, c := range j.own {
 		if c.types != 0 {
 			types &= c.types
@@ -179,7 +181,7 @@ func (s *schemaRules) allowed(j conjunction) func(json.RawMessage) bool {
 
 // merged is constraints on one value, by type.
 type merged struct {
-	types   typeSet
+	types   jsonschema.Types
 	free    bool // only the type is constrained
 	numbers numberBounds
 	strings stringBounds
@@ -189,8 +191,8 @@ type merged struct {
 
 // merge combines constraints. If none gives a type, the values are of those types that the keywords constrain.
 func merge(all []*constraint) *merged {
-	m := &merged{types: typeAny, free: true, strings: stringBounds{high: -1}}
-	var implied typeSet
+	m := &merged{types: jsonschema.Any, free: true, strings: stringBounds{high: -1}}
+	var implied jsonschema.Types
 	declared := false
 	patterns := map[string]bool{}
 	for _, c := range all {
@@ -237,27 +239,27 @@ func gcd(a, b int) int {
 
 // merged is the texts of merged constraints.
 func (s *schemaRules) merged(m *merged) fragment {
-	if m.free && m.types == typeAny {
+	if m.free && m.types == jsonschema.Any {
 		return call(s.anyJSON(s.options.Whitespace).value)
 	}
 	var parts []fragment
-	if m.types&typeNull != 0 {
+	if m.types&jsonschema.Null != 0 {
 		parts = append(parts, literal("null"))
 	}
-	if m.types&typeBoolean != 0 {
+	if m.types&jsonschema.Boolean != 0 {
 		parts = append(parts, literal("true"), literal("false"))
 	}
-	if m.types&typeNumber != 0 {
-		m.numbers.integer = m.types&typeFraction == 0 || m.numbers.multiple > 0
+	if m.types&jsonschema.Number != 0 {
+		m.numbers.integer = m.types&jsonschema.Fraction == 0 || m.numbers.multiple > 0
 		parts = append(parts, call(s.numberRule(m.numbers)))
 	}
-	if m.types&typeString != 0 {
+	if m.types&jsonschema.String != 0 {
 		parts = append(parts, call(s.stringRule(m.strings)))
 	}
-	if m.types&typeArray != 0 {
+	if m.types&jsonschema.Array != 0 {
 		parts = append(parts, s.array(m.arrays))
 	}
-	if m.types&typeObject != 0 {
+	if m.types&jsonschema.Object != 0 {
 		parts = append(parts, s.object(m.objects))
 	}
 	return anyOf(parts...)

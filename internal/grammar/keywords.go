@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goart-dev/art/internal/jsonschema"
 )
 
 // The methods of this file parse the keywords of one type each, and report whether a keyword is theirs.
@@ -27,10 +29,10 @@ func (r *schemaReader) typeKeyword(_ *schemaNode, own *constraint, m member, pat
 		failAt(path, "must be a type or a list of types")
 	}
 	for _, name := range names {
-		if typeNames[name] == 0 {
+		if jsonschema.TypesByName[name] == 0 {
 			failAt(path, "%q is not a type", name)
 		}
-		own.types |= typeNames[name]
+		own.types |= jsonschema.TypesByName[name]
 	}
 	return true
 }
@@ -101,7 +103,7 @@ func (r *schemaReader) stringKeyword(_ *schemaNode, own *constraint, m member, p
 	default:
 		return false
 	}
-	own.implied |= typeString
+	own.implied |= jsonschema.String
 	return true
 }
 
@@ -112,7 +114,7 @@ func (r *schemaReader) numberKeyword(_ *schemaNode, own *constraint, m member, p
 	default:
 		return false
 	}
-	own.implied |= typeNumber
+	own.implied |= jsonschema.Number
 	value, err := decimal(m.value)
 	check(path, err)
 	switch n := &own.numbers; m.key {
@@ -153,7 +155,7 @@ func (r *schemaReader) objectKeyword(_ *schemaNode, own *constraint, m member, p
 	default:
 		return false
 	}
-	own.implied |= typeObject
+	own.implied |= jsonschema.Object
 	if own.object == nil {
 		own.object = &objectKeywords{properties: map[string]*schemaNode{}}
 	}
@@ -180,7 +182,7 @@ func (r *schemaReader) arrayKeyword(_ *schemaNode, own *constraint, m member, pa
 	if !slices.Contains([]string{"items", "prefixItems", "minItems", "maxItems"}, m.key) {
 		return false
 	}
-	own.implied |= typeArray
+	own.implied |= jsonschema.Array
 	if own.array == nil {
 		own.array = &arrayKeywords{high: -1}
 	}
@@ -295,23 +297,23 @@ func mustSpell(raw json.RawMessage) string {
 }
 
 // typeOf returns the type of a value.
-func typeOf(raw json.RawMessage) typeSet {
+func typeOf(raw json.RawMessage) jsonschema.Types {
 	switch kind(raw) {
 	case '{':
-		return typeObject
+		return jsonschema.Object
 	case '[':
-		return typeArray
+		return jsonschema.Array
 	case '"':
-		return typeString
+		return jsonschema.String
 	case 't', 'f':
-		return typeBoolean
+		return jsonschema.Boolean
 	case 'n':
-		return typeNull
+		return jsonschema.Null
 	}
 	if value, err := decimal(raw); err == nil && value.IsInt() {
-		return typeInteger
+		return jsonschema.Integer
 	}
-	return typeFraction
+	return jsonschema.Fraction
 }
 
 // spelled is the spellings of a value under a whitespace policy.

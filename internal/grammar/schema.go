@@ -10,28 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goart-dev/art/internal/jsonpointer"
+	"github.com/goart-dev/art/internal/jsonschema"
 )
-
-// typeSet is a set of JSON types. A number is an integer or a fraction, so that "integer" is a part of "number".
-type typeSet uint8
-
-const (
-	typeNull typeSet = 1 << iota
-	typeBoolean
-	typeInteger
-	typeFraction
-	typeString
-	typeArray
-	typeObject
-	typeNumber = typeInteger | typeFraction
-	typeAny    = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
-)
-
-var typeNames = map[string]typeSet{
-	"null": typeNull, "boolean": typeBoolean, "integer": typeInteger, "number": typeNumber, "string": typeString,
-	"array": typeArray, "object": typeObject,
-}
 
 // schemaNode is one parsed schema.
 type schemaNode struct {
@@ -54,8 +34,8 @@ type group struct {
 type constraint struct {
 	id        int
 	path      string
-	types     typeSet // 0 where no type is given
-	implied   typeSet // types of the values that the other keywords constrain
+	types     jsonschema.Types // 0 where no type is given
+	implied   jsonschema.Types // types of the values that the other keywords constrain
 	values    []json.RawMessage
 	hasValues bool
 
@@ -142,7 +122,7 @@ func (r *schemaReader) node(path string, raw json.RawMessage) *schemaNode {
 	}
 	if nullable { // null is allowed besides what the other keywords allow, as OpenAPI 3.0 has it
 		inner := *node
-		null := &schemaNode{path: node.path, own: []*constraint{{id: r.nextID(), path: node.path, types: typeNull}}}
+		null := &schemaNode{path: node.path, own: []*constraint{{id: r.nextID(), path: node.path, types: jsonschema.Null}}}
 		*node = schemaNode{path: node.path, groups: []*group{{r.nextID(), []*schemaNode{&inner, null}}}}
 	}
 	return node
@@ -215,7 +195,7 @@ func (r *schemaReader) reference(raw json.RawMessage, path string) *schemaNode {
 	if err := json.Unmarshal(raw, &ref); err != nil {
 		failAt(path, "must be a string")
 	}
-	names, err := jsonpointer.Parse(ref)
+	names, err := jsonschema.ParseRef(ref)
 	check(path, err)
 	target, at := r.root, ""
 	for _, name := range names {

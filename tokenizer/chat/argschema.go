@@ -10,44 +10,26 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/internal/jsonpointer"
+	"github.com/goart-dev/art/internal/jsonschema"
 )
-
-// typeSet is a set of the types of JSON Schema. A number is an integer or a fraction.
-type typeSet uint8
-
-const (
-	typeNull typeSet = 1 << iota
-	typeBoolean
-	typeInteger
-	typeFraction
-	typeString
-	typeArray
-	typeObject
-)
-
-var typeNames = map[string]typeSet{
-	"null": typeNull, "boolean": typeBoolean, "integer": typeInteger, "number": typeInteger | typeFraction,
-	"string": typeString, "array": typeArray, "object": typeObject,
-}
 
 // impliedTypes are the types of the values that a keyword constrains: what a schema without "type" means.
-var impliedTypes = map[string]typeSet{
-	"properties": typeObject, "required": typeObject, "additionalProperties": typeObject,
-	"items": typeArray, "prefixItems": typeArray,
-	"minimum": typeInteger | typeFraction, "maximum": typeInteger | typeFraction, "multipleOf": typeInteger | typeFraction,
-	"exclusiveMinimum": typeInteger | typeFraction, "exclusiveMaximum": typeInteger | typeFraction,
+var impliedTypes = map[string]jsonschema.Types{
+	"properties": jsonschema.Object, "required": jsonschema.Object, "additionalProperties": jsonschema.Object,
+	"items": jsonschema.Array, "prefixItems": jsonschema.Array,
+	"minimum": jsonschema.Number, "maximum": jsonschema.Number, "multipleOf": jsonschema.Number,
+	"exclusiveMinimum": jsonschema.Number, "exclusiveMaximum": jsonschema.Number,
 }
 
 // valueTypes is which values a schema allows, as far as types, enum and const tell.
 type valueTypes struct {
-	types  typeSet
-	values map[string]typeSet // further values, as [canonical] writes them, with their types
-	any    bool               // the schema allows everything; types and values are hints
+	types  jsonschema.Types
+	values map[string]jsonschema.Types // further values, as [canonical] writes them, with their types
+	any    bool                        // the schema allows everything; types and values are hints
 }
 
 // of returns the types of all values.
-func (v valueTypes) of() typeSet {
+func (v valueTypes) of() jsonschema.Types {
 	all := v.types
 	for _, of := range v.values {
 		all |= of
@@ -57,7 +39,7 @@ func (v valueTypes) of() typeSet {
 
 // or returns what one of two schemas allows.
 func (v valueTypes) or(w valueTypes) valueTypes {
-	values := map[string]typeSet{}
+	values := map[string]jsonschema.Types{}
 	maps.Copy(values, v.values)
 	maps.Copy(values, w.values)
 	return valueTypes{v.types | w.types, values, v.any || w.any}
@@ -73,7 +55,7 @@ func (v valueTypes) and(w valueTypes) valueTypes {
 	case w.any:
 		return v
 	}
-	both := valueTypes{types: v.types & w.types, values: map[string]typeSet{}}
+	both := valueTypes{types: v.types & w.types, values: map[string]jsonschema.Types{}}
 	for _, side := range [][2]valueTypes{{v, w}, {w, v}} {
 		for value, of := range side[0].values {
 			if side[1].types&of != 0 || side[1].values[value] != 0 {
@@ -153,7 +135,7 @@ func (r *schemaReader) read(schema any) valueTypes {
 		}
 	}
 	if keywords["nullable"] == true { // as OpenAPI 3.0 has it
-		out.types |= typeNull
+		out.types |= jsonschema.Null
 	}
 	return out
 }
@@ -167,7 +149,7 @@ func (r *schemaReader) follow(ref string) valueTypes {
 		r.seen = map[string]valueTypes{}
 	}
 	r.seen[ref] = valueTypes{any: true}
-	names, err := jsonpointer.Parse(ref)
+	names, err := jsonschema.ParseRef(ref)
 	if err != nil {
 		return r.seen[ref]
 	}
@@ -203,7 +185,7 @@ func ownTypes(keywords map[string]any) valueTypes {
 	}
 	for _, name := range names {
 		text, _ := name.(string)
-		out.types |= typeNames[text]
+		out.types |= jsonschema.TypesByName[text]
 		out.any = false
 	}
 	for key := range keywords {
@@ -220,7 +202,7 @@ func ownTypes(keywords map[string]any) valueTypes {
 		if key == "const" {
 			list = []any{value}
 		}
-		members := valueTypes{values: map[string]typeSet{}}
+		members := valueTypes{values: map[string]jsonschema.Types{}}
 		for _, member := range list {
 			text, of := canonical(member)
 			members.values[text] = of
@@ -231,16 +213,16 @@ func ownTypes(keywords map[string]any) valueTypes {
 }
 
 // canonical writes a value so that equal ones have the same text, and returns its type.
-func canonical(v any) (text string, of typeSet) {
+func canonical(v any) (text string, of jsonschema.Types) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("chat: " + err.Error()) // it was JSON
 	}
 	text, of = string(data), jsonType(string(data))
 	switch of {
-	case typeInteger:
+	case jsonschema.Integer:
 		text = wholeNumber(text)
-	case typeString:
+	case jsonschema.String:
 		text = quote(v.(string))
 	}
 	return text, of
@@ -262,11 +244,11 @@ func canonical(v any) (text string, of typeSet) {
 // anyOf and oneOf allow what one of their parts does, allOf and a $ref with keywords beside it what all of them do.
 func (s *argumentSchema) typed(name, text string) string {
 	allowed := s.types(name)
-	if allowed.of()&^typeString == 0 {
+	if allowed.of()&^jsonschema.String == 0 {
 		return quote(text)
 	}
 	literal, of := readLiteral(text)
-	if of == typeInteger && allowed.types&typeFraction == 0 {
+	if of == jsonschema.Integer && allowed.types&jsonschema.Fraction == 0 {
 		literal = wholeNumber(literal)
 	}
 	switch {
@@ -274,7 +256,7 @@ func (s *argumentSchema) typed(name, text string) string {
 		return quote(text)
 	case allowed.types&of != 0, allowed.has(literal, of):
 		return literal
-	case allowed.any, allowed.types&typeString != 0, allowed.has(quote(text), typeString):
+	case allowed.any, allowed.types&jsonschema.String != 0, allowed.has(quote(text), jsonschema.String):
 		return quote(text)
 	case allowed.of()&of != 0: // it is none of the values of an enum, but of their type
 		return literal
@@ -283,11 +265,11 @@ func (s *argumentSchema) typed(name, text string) string {
 }
 
 // has reports whether a value is one that an enum or a const lists.
-func (v valueTypes) has(text string, of typeSet) bool {
+func (v valueTypes) has(text string, of jsonschema.Types) bool {
 	if len(v.values) == 0 {
 		return false
 	}
-	if of != typeString {
+	if of != jsonschema.String {
 		value, ok := decodeNumbers(text)
 		if !ok {
 			return false
@@ -299,14 +281,14 @@ func (v valueTypes) has(text string, of typeSet) bool {
 
 // readLiteral reads a text that is one value, JSON or a Python literal, and returns it as JSON with its type: 0 if it
 // is none, or a string.
-func readLiteral(text string) (literal string, of typeSet) {
+func readLiteral(text string) (literal string, of jsonschema.Types) {
 	literal = strings.TrimSpace(text)
 	for _, word := range []string{"true", "false"} {
 		if strings.EqualFold(literal, word) {
 			literal = word
 		}
 	}
-	if literal = valueOrText(literal); jsonType(literal) == typeString {
+	if literal = valueOrText(literal); jsonType(literal) == jsonschema.String {
 		return "", 0
 	}
 	return literal, jsonType(literal)
@@ -324,23 +306,23 @@ func valueOrText(text string) string {
 }
 
 // jsonType returns the type of a JSON text.
-func jsonType(text string) typeSet {
+func jsonType(text string) jsonschema.Types {
 	switch text[0] {
 	case '"':
-		return typeString
+		return jsonschema.String
 	case '{':
-		return typeObject
+		return jsonschema.Object
 	case '[':
-		return typeArray
+		return jsonschema.Array
 	case 't', 'f':
-		return typeBoolean
+		return jsonschema.Boolean
 	case 'n':
-		return typeNull
+		return jsonschema.Null
 	}
 	if wholeNumber(text) != "" {
-		return typeInteger
+		return jsonschema.Integer
 	}
-	return typeFraction
+	return jsonschema.Fraction
 }
 
 func isDigits(number string) bool { return !strings.ContainsAny(number, ".eE") }
@@ -366,7 +348,7 @@ func wholeNumber(number string) string {
 
 // isNumber reports whether a text is a JSON number.
 func isNumber(text string) bool {
-	return json.Valid([]byte(text)) && jsonType(strings.TrimSpace(text))&(typeInteger|typeFraction) != 0
+	return json.Valid([]byte(text)) && jsonType(strings.TrimSpace(text))&(jsonschema.Integer|jsonschema.Fraction) != 0
 }
 
 // decodeNumbers decodes JSON, and keeps numbers as they are written.
