@@ -88,7 +88,6 @@ type eventWriter struct {
 	started bool
 }
 
-// send sends events at once.
 func (e *eventWriter) send(events []wire.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -130,7 +129,6 @@ func fail(logger *slog.Logger, w http.ResponseWriter, r *http.Request, err error
 	}
 }
 
-// logFailure logs internal errors.
 func logFailure(logger *slog.Logger, r *http.Request, err error) {
 	if wire.AsError(err).Status == http.StatusInternalServerError {
 		logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)

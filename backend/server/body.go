@@ -32,7 +32,6 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, checkDepth(body)
 }
 
-// readError converts the error of reading a body.
 func readError(err error) error {
 	var known *wire.Error
 	if errors.As(err, &known) {

@@ -89,7 +89,6 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// enter admits a request.
 func (g *Gate) enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

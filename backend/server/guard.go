@@ -155,7 +155,6 @@ func positive[T ~int64](p *[]string, name string, x, fallback T) T {
 	return fallback
 }
 
-// ServeHTTP implements [http.Handler].
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, release := g.limited(w, r)
 	defer release()
@@ -236,7 +235,6 @@ func (k keys) withOwner(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), ownerKey{}, owner(sha256.Sum256([]byte(key)))))
 }
 
-// ownerOf returns the owner that withOwner has set.
 func ownerOf(ctx context.Context) owner {
 	by, _ := ctx.Value(ownerKey{}).(owner)
 	return by

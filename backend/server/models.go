@@ -105,7 +105,6 @@ func (models Models) find(ctx context.Context, id string) (*art.Model, error) {
 	return nil, unknownModel("there is no model %s; %s", wire.Quote(id), listNames(visible))
 }
 
-// listNames says which models there are.
 func listNames(models []*art.Model) string {
 	if len(models) == 0 {
 		return "none is registered"

@@ -83,7 +83,6 @@ func (h *handler) observed(a *answer) completion {
 	}
 }
 
-// metrics serves what was counted.
 func (h *handler) metrics(w http.ResponseWriter, r *http.Request) error {
 	h.Metrics.ServeHTTP(w, r)
 	return nil

@@ -121,7 +121,6 @@ type origin struct {
 	hostPort
 }
 
-// String returns the canonical form.
 func (o origin) String() string { return o.scheme + "://" + o.host + ":" + o.port }
 
 // defaultPorts are the ports that URLs leave out, by scheme.
@@ -172,13 +171,11 @@ func sameHost(from origin, host string) bool {
 	return ok && to == from.hostPort
 }
 
-// isPreflight reports whether a request is a CORS preflight.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
 		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// answerPreflight allows the served methods and any headers.
 func answerPreflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST")

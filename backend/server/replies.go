@@ -10,7 +10,6 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// complete serves chat completions.
 func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
 	body, err := h.read(w, r)
 	if err != nil {
@@ -45,7 +44,6 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, r, &a)
 }
 
-// chat asks for n replies to a conversation.
 func chat(m *art.Model, history *art.History, n int, opts *art.ChatOptions) completion {
 	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
 		if piece == nil {
@@ -137,7 +135,6 @@ func echoed(ctx context.Context, m *art.Model, req *wire.CompletionRequest, prom
 	return texts, nil
 }
 
-// sample asks for n continuations of each prompt.
 func sample(m *art.Model, prompts [][]int32, n int, opts *art.ChatOptions) completion {
 	return func(ctx context.Context, piece func(art.ChoicePiece) error) ([]*art.ChatResponse, error) {
 		return m.SampleN(ctx, prompts, n, opts, piece)
@@ -225,7 +222,6 @@ func isMessages(r *http.Request) bool {
 	return strings.HasSuffix(path, messagesPath)
 }
 
-// messages serves Anthropic's API.
 func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
 	req, err := h.readMessages(w, r, false)
 	if err != nil {
@@ -252,7 +248,6 @@ func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, r, &a)
 }
 
-// countTokens serves the number of tokens of a prompt.
 func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
 	req, err := h.readMessages(w, r, true)
 	if err != nil {
@@ -269,7 +264,6 @@ func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.TokenCount{InputTokens: len(ids)})
 }
 
-// readMessages reads the body of a request.
 func (h *handler) readMessages(w http.ResponseWriter, r *http.Request, counting bool) (*wire.MessagesRequest, error) {
 	body, err := h.read(w, r)
 	if err != nil {

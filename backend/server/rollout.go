@@ -58,7 +58,6 @@ func (r *rollout) status() string {
 	return "closed"
 }
 
-// open opens a rollout.
 func (s *Rollouts) open(by owner, m *art.Model, req *openRequest) (rolloutInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,6 @@ func (s *Rollouts) open(by owner, m *art.Model, req *openRequest) (rolloutInfo, 
 	return r.info(), nil
 }
 
-// show returns a copy of what is recorded of a rollout.
 func (s *Rollouts) show(by owner, id string) (*art.Trajectory, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +101,6 @@ func (s *Rollouts) show(by owner, id string) (*art.Trajectory, error) {
 	return r.trajectory(), nil
 }
 
-// close ends a rollout as the client says.
 func (s *Rollouts) close(by owner, id string, req *closeRequest) (rolloutInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +130,8 @@ func (s *Rollouts) find(by owner, id string) (*rollout, error) {
 	if r := s.rollouts[id]; r != nil && r.owner == by {
 		return r, nil
 	}
-	return nil, refused(http.StatusNotFound, "rollout_not_found", "there is no rollout %s for this key; POST /v1/rollouts "+
-		"opens one, and it is forgotten once its group is taken", wire.Quote(id))
+	return nil, refused(http.StatusNotFound, "rollout_not_found", "there is no rollout %s for this key; "+
+		"POST /v1/rollouts opens one, and it is forgotten once its group is taken", wire.Quote(id))
 }
 
 // begin admits a request to a rollout.

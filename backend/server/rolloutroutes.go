@@ -43,7 +43,6 @@ func (h *handler) routeRollouts(mux *http.ServeMux) {
 	mux.Handle("/v1/rollouts/groups/{group}/close", h.route(http.MethodPost, h.closeGroup))
 }
 
-// openRollout serves POST /v1/rollouts.
 func (h *handler) openRollout(w http.ResponseWriter, r *http.Request) error {
 	body, err := h.read(w, r)
 	if err != nil {
@@ -69,7 +68,6 @@ func (h *handler) openRollout(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusCreated, info)
 }
 
-// showRollout serves GET /v1/rollouts/{id}.
 func (h *handler) showRollout(w http.ResponseWriter, r *http.Request) error {
 	t, err := h.Rollouts.show(ownerOf(r.Context()), r.PathValue("id"))
 	if err != nil {
@@ -78,7 +76,6 @@ func (h *handler) showRollout(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, t)
 }
 
-// closeRollout serves POST /v1/rollouts/{id}/close.
 func (h *handler) closeRollout(w http.ResponseWriter, r *http.Request) error {
 	body, err := h.read(w, r)
 	if err != nil {
@@ -146,7 +143,6 @@ func rolloutOf(r *http.Request) (id string, inner *http.Request, err error) {
 	return id, &copied, nil
 }
 
-// recordedTurn serves a request of a rollout.
 func (h *handler) recordedTurn(w http.ResponseWriter, r *http.Request, id string, routes http.Handler) error {
 	if h.Rollouts == nil {
 		return refused(http.StatusNotFound, "rollout_not_found",

@@ -261,7 +261,6 @@ type modelGroups struct {
 	model    *art.Model
 }
 
-// Next implements [art.GroupSource].
 func (g modelGroups) Next(ctx context.Context) (*art.TrajectoryGroup, error) {
 	return g.rollouts.next(ctx, g.model)
 }

@@ -132,12 +132,10 @@ func (h *handler) route(method string, serve func(http.ResponseWriter, *http.Req
 	})
 }
 
-// list serves the list of models.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.NewModelList(h.models.visible(r.Context())))
 }
 
-// show serves one model.
 func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 	m, err := h.models.find(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -150,7 +148,6 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 const served = "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, " +
 	"/v1/models, /tokenize, /detokenize, /inference/v1/generate, " + healthPath + " and " + readyPath
 
-// notFound serves all other paths.
 func notFound(_ http.ResponseWriter, r *http.Request) error {
 	return refused(http.StatusNotFound, "not_found", "%s is not served; there are %s", r.URL.Path, served)
 }

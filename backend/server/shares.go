@@ -38,7 +38,6 @@ func (s *shares) take(client string, n int64) bool {
 	return true
 }
 
-// release gives n back.
 func (s *shares) release(client string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,6 @@ type slot struct {
 	once   sync.Once
 }
 
-// release gives the place back, once.
 func (s *slot) release() { s.once.Do(func() { s.shares.release(s.client, 1) }) }
 
 // slotKey is the context key of a slot.
@@ -123,5 +121,4 @@ func (b *countedBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// release gives the bytes back.
 func (b *countedBody) release() { b.shares.release(b.client, b.taken) }

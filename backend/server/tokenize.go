@@ -36,7 +36,6 @@ func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, wire.NewTokenizeResponse(ids, texts))
 }
 
-// tokenized returns the ids of what a request has.
 func tokenized(ctx context.Context, m *art.Model, req *wire.TokenizeRequest) ([]int32, error) {
 	if req.Chat != nil {
 		return render(ctx, m, req.Chat.History(), req.Options())
@@ -48,7 +47,6 @@ func tokenized(ctx context.Context, m *art.Model, req *wire.TokenizeRequest) ([]
 	return tokenizer.Encode(ctx, m, *req.Prompt, req.Special())
 }
 
-// detokenize serves the text of token ids.
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) error {
 	body, err := h.read(w, r)
 	if err != nil {
@@ -110,7 +108,6 @@ func (h *handler) checkTokens(m *art.Model, s *wire.ChatSettings) error {
 	return nil
 }
 
-// render returns the ids of the prompt of a conversation.
 func render(ctx context.Context, m *art.Model, h *art.History, opts *art.ChatOptions) ([]int32, error) {
 	if _, err := need[driver.Tokenizer](m, "art.Tokenizer"); err != nil {
 		return nil, err

@@ -98,7 +98,6 @@ type onceBody struct {
 	close func() error
 }
 
-// newOnceBody wraps a body, which may be nil.
 func newOnceBody(body io.ReadCloser) *onceBody {
 	if body == nil {
 		body = http.NoBody
@@ -106,7 +105,6 @@ func newOnceBody(body io.ReadCloser) *onceBody {
 	return &onceBody{Reader: body, close: sync.OnceValue(body.Close)}
 }
 
-// Close closes the body.
 func (b *onceBody) Close() error { return b.close() }
 
 // responseWriter is the [http.ResponseWriter] of a [transport]. It turns what a handler writes into an [http.Response].
@@ -172,7 +170,6 @@ func (w *responseWriter) Write(data []byte) (int, error) {
 // Flush sends the headers. The body is not buffered.
 func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// finish ends the body.
 func (w *responseWriter) finish() {
 	w.WriteHeader(http.StatusOK)
 	_ = w.pipe.Close() // never fails

@@ -96,7 +96,6 @@ func (m *machine) after(f *frame) *config {
 	return f.after
 }
 
-// step returns the configuration after one byte.
 func (m *machine) step(c *config, b byte) *config {
 	if c == dead {
 		return dead
@@ -253,7 +252,6 @@ func (m *machine) intern(items []item, end, escaped bool) *config {
 	return c
 }
 
-// sortItems orders items and removes duplicates.
 func sortItems(items []item) []item {
 	slices.SortFunc(items, compareItems)
 	return slices.Compact(items)

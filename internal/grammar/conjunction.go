@@ -21,7 +21,6 @@ type conjunction struct {
 	groups []*group
 }
 
-// key identifies a conjunction.
 func (j conjunction) key() string {
 	key := fmt.Sprint(j.never)
 	for _, c := range j.own {
@@ -33,7 +32,6 @@ func (j conjunction) key() string {
 	return key
 }
 
-// with adds the constraints of schemas.
 func (j conjunction) with(nodes ...*schemaNode) conjunction {
 	j.own, j.groups = slices.Clone(j.own), slices.Clone(j.groups)
 	seen := map[*schemaNode]bool{}
@@ -67,7 +65,6 @@ type schemaRules struct {
 	made    map[string]int32 // by the key of the conjunction
 }
 
-// schema returns the fragment of a schema document.
 func (c *compilation) schema(raw json.RawMessage, options JSONOptions) fragment {
 	limits := c.budget.limits
 	if len(raw) > limits.SchemaBytes {
@@ -98,7 +95,6 @@ func (s *schemaRules) rule(j conjunction) int32 {
 	return rule
 }
 
-// conjunctionText is the texts of a conjunction.
 func (s *schemaRules) conjunctionText(j conjunction) fragment {
 	switch {
 	case j.never:
@@ -237,7 +233,6 @@ func gcd(a, b int) int {
 	return a
 }
 
-// merged is the texts of merged constraints.
 func (s *schemaRules) merged(m *merged) fragment {
 	if m.free && m.types == jsonschema.Any {
 		return call(s.anyJSON(s.options.Whitespace).value)

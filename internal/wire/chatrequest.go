@@ -222,7 +222,6 @@ func decodeSettings(p *problemList, body []byte, s settings) {
 	s.validate(p)
 }
 
-// decodeInput decodes the messages and the tools.
 func (r *ChatRequest) decodeInput(ctx context.Context, p *problemList, fields map[string]json.RawMessage) (err error) {
 	before := len(p.listed)
 	if r.Messages, err = decodeMessages(ctx, p, fields["messages"]); err != nil {
@@ -233,7 +232,6 @@ func (r *ChatRequest) decodeInput(ctx context.Context, p *problemList, fields ma
 	return err
 }
 
-// decodeError converts an error of encoding/json.
 func decodeError(err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -281,7 +279,6 @@ const (
 // roles are the valid roles of a message.
 var roles = []art.Role{art.RoleSystem, art.RoleDeveloper, art.RoleUser, art.RoleAssistant, art.RoleTool}
 
-// validate finds invalid settings.
 func (s *ChatSettings) validate(p *problemList) {
 	s.validateSampling(p)
 	s.validateShape(p)

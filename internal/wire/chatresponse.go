@@ -239,7 +239,6 @@ func NewChatStream(req *ChatRequest, tokens TokenBytes) Stream {
 	return &chatStream{req: req, tokens: tokens, begun: make([]bool, n), calls: make([]int, n)}
 }
 
-// Piece implements [Stream].
 func (s *chatStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []Event
 	if !s.begun[p.Choice] {
@@ -264,7 +263,6 @@ func (s *chatStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	return out, nil
 }
 
-// chunk returns the next chunk.
 func (s *chatStream) chunk(choices ...ChunkChoice) *ChatChunk {
 	c := *s.head
 	c.Choices = append([]ChunkChoice{}, choices...)
@@ -308,7 +306,6 @@ func (s *chatStream) choices(p *art.ChoicePiece) []ChunkChoice {
 	return out
 }
 
-// End implements [Stream].
 func (s *chatStream) End(replies []*art.ChatResponse) []Event {
 	var out []Event
 	if opts := s.req.StreamOptions; opts != nil && opts.IncludeUsage {
@@ -319,5 +316,4 @@ func (s *chatStream) End(replies []*art.ChatResponse) []Event {
 	return append(out, Event{Data: done{}})
 }
 
-// Fail implements [Stream].
 func (s *chatStream) Fail(e *Error) []Event { return []Event{{Data: e}, {Data: done{}}} }

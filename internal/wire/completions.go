@@ -88,7 +88,6 @@ func DecodeCompletionRequest(ctx context.Context, body []byte) (*CompletionReque
 	return req, cmp.Or(p.err(), ctx.Err())
 }
 
-// validate finds invalid settings.
 func (r *CompletionRequest) validate(p *problemList) {
 	r.ChatSettings.validate(p)
 	empty := func(one Prompt) bool { return one.Text == "" && len(one.IDs) == 0 }
@@ -206,7 +205,6 @@ func (r *CompletionRequest) logprobs(tokens TokenBytes) completionLogprobs {
 	return l
 }
 
-// sampled converts the logprobs of sampled tokens.
 func (l *completionLogprobs) sampled(ids []int32, logprobs []float32, top [][]art.TokenLogprob) *CompletionLogprobs {
 	out := &CompletionLogprobs{}
 	for i, id := range ids {
@@ -233,7 +231,6 @@ func (l *completionLogprobs) prompt(ids []int32, logprobs [][]art.TokenLogprob) 
 	return out
 }
 
-// add adds a token.
 func (l *completionLogprobs) add(out *CompletionLogprobs, id int32, logprob *float32, likeliest []art.TokenLogprob) {
 	text := validText(l.tokens(id))
 	out.TextOffset = append(out.TextOffset, l.offset)
@@ -276,7 +273,6 @@ func NewCompletionStream(req *CompletionRequest, tokens TokenBytes) Stream {
 	return s
 }
 
-// response returns the next event.
 func (s *completionStream) response(choices ...CompletionChoice) *CompletionResponse {
 	r := *s.head
 	r.Choices = append([]CompletionChoice{}, choices...)
@@ -305,7 +301,6 @@ func (s *completionStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	return []Event{{Data: s.response(choice)}}, nil
 }
 
-// End implements [Stream].
 func (s *completionStream) End(replies []*art.ChatResponse) []Event {
 	var out []Event
 	if opts := s.req.StreamOptions; opts != nil && opts.IncludeUsage {
@@ -316,10 +311,8 @@ func (s *completionStream) End(replies []*art.ChatResponse) []Event {
 	return append(out, Event{Data: done{}})
 }
 
-// Fail implements [Stream].
 func (s *completionStream) Fail(e *Error) []Event { return []Event{{Data: e}, {Data: done{}}} }
 
-// newCompletion returns a response without choices.
 func newCompletion(id, model string) *CompletionResponse {
 	return &CompletionResponse{
 		ID: itemID("cmpl", id), Object: "text_completion", Created: time.Now().Unix(), Model: model,

@@ -82,7 +82,6 @@ func (s *GenerateSettings) validate(p *problemList) {
 // textOnly are sampling parameters that only change the text of a reply, which is not always shown.
 var textOnly = []string{"detokenize", "include_stop_str_in_output", "skip_special_tokens"}
 
-// decode decodes the sampling parameters.
 func (s *GenerateParams) decode(p *problemList, raw json.RawMessage, showsText bool) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -187,7 +186,6 @@ func NewGenerateResponse(req *GenerateRequest, replies []*art.ChatResponse, toke
 	return resp
 }
 
-// begin returns a response without choices.
 func (r *GenerateRequest) begin(id, model string) *GenerateResponse {
 	return &GenerateResponse{
 		RequestID: cmp.Or(r.RequestID, itemID("gen", id)), Model: model, Created: time.Now().Unix(),
@@ -198,7 +196,6 @@ func (r *GenerateRequest) begin(id, model string) *GenerateResponse {
 // ShowsText reports whether a response has texts beside ids.
 func (r *GenerateRequest) ShowsText() bool { return r.OutputMode == "text" }
 
-// choice converts a piece.
 func (r *GenerateRequest) choice(index int, p *art.Piece, tokens TokenBytes) GenerateChoice {
 	choice := GenerateChoice{Index: index, TokenIDs: append([]int32{}, p.IDs...)}
 	if r.ShowsText() {
@@ -224,7 +221,6 @@ func (r *GenerateRequest) choice(index int, p *art.Piece, tokens TokenBytes) Gen
 	return choice
 }
 
-// newGenerateLogprob converts the logprob of a sampled token.
 func newGenerateLogprob(id int32, logprob float32, top []art.TokenLogprob) GenerateLogprob {
 	own := GenerateTop{TokenID: id, Logprob: finite(logprob)}
 	for _, t := range top {
@@ -264,14 +260,12 @@ func NewGenerateStream(req *GenerateRequest, tokens TokenBytes) Stream {
 	return &generateStream{req: req, tokens: tokens}
 }
 
-// response returns the next event.
 func (s *generateStream) response(choices ...GenerateChoice) *GenerateResponse {
 	r := *s.head
 	r.Choices = append([]GenerateChoice{}, choices...)
 	return &r
 }
 
-// Piece implements [Stream].
 func (s *generateStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	first := s.head == nil
 	if first {
@@ -288,7 +282,6 @@ func (s *generateStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	return []Event{{Data: r}}, nil
 }
 
-// End implements [Stream].
 func (s *generateStream) End(replies []*art.ChatResponse) []Event {
 	var out []Event
 	if opts := s.req.StreamOptions; opts != nil && opts.IncludeUsage {
@@ -299,5 +292,4 @@ func (s *generateStream) End(replies []*art.ChatResponse) []Event {
 	return append(out, Event{Data: done{}})
 }
 
-// Fail implements [Stream].
 func (s *generateStream) Fail(e *Error) []Event { return []Event{{Data: e}, {Data: done{}}} }

@@ -10,7 +10,6 @@ import (
 	"github.com/goart-dev/art"
 )
 
-// decodeMessages decodes the field "messages".
 func decodeMessages(ctx context.Context, p *problemList, data json.RawMessage) ([]art.Message, error) {
 	return decodeList(ctx, p, "messages", data, func(p *problemList, path string, raw []byte, m *art.Message) {
 		if !checkParts(p, path, raw) {
@@ -25,7 +24,6 @@ func decodeMessages(ctx context.Context, p *problemList, data json.RawMessage) (
 	})
 }
 
-// decodeTools decodes the field "tools".
 func decodeTools(ctx context.Context, p *problemList, data json.RawMessage) ([]art.Tool, error) {
 	return decodeList(ctx, p, "tools", data, func(p *problemList, path string, raw []byte, t *art.Tool) {
 		if !checkToolType(p, path, raw) {

@@ -54,7 +54,6 @@ func newLogprobs(ids []int32, logprobs []float32, top [][]art.TokenLogprob, toke
 	return &Logprobs{Content: content}
 }
 
-// logprob converts one logprob.
 func (tokens TokenBytes) logprob(id int32, logprob float32) TopLogprob {
 	text := tokens(id)
 	values := make([]int, len(text)) // JSON writes a []byte as base64

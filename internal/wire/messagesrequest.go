@@ -84,7 +84,6 @@ func DecodeMessagesRequest(ctx context.Context, body []byte, counting bool) (*Me
 	return req, p.err()
 }
 
-// validate finds invalid settings.
 func (s *MessagesSettings) validate(p *problemList) {
 	common := ChatSettings{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MaxTokens: s.MaxTokens}
 	common.validateSampling(p)
@@ -233,7 +232,6 @@ func userTurn(p *problemList, path string, blocks []inputBlock) []art.Message {
 	return out
 }
 
-// assistantTurn converts what an assistant said.
 func assistantTurn(p *problemList, path string, blocks []inputBlock) art.Message {
 	m := art.Message{Role: art.RoleAssistant}
 	var text, thinking strings.Builder
@@ -263,7 +261,6 @@ func plainText(p *problemList, path string, raw json.RawMessage) string {
 	return joinedText(p, path, decodeBlocks(p, path, raw))
 }
 
-// joinedText joins blocks of text.
 func joinedText(p *problemList, path string, blocks []inputBlock) string {
 	var text strings.Builder
 	for i, b := range blocks {

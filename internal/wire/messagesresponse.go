@@ -69,7 +69,6 @@ func NewMessagesResponse(reply *art.ChatResponse, stopped string) *MessagesRespo
 	return r
 }
 
-// newMessage returns a response without content.
 func newMessage(id, model string, usage MessagesUsage) *MessagesResponse {
 	return &MessagesResponse{
 		ID: itemID("msg", id), Type: "message", Role: "assistant", Model: model, Content: []any{}, Usage: usage,
@@ -81,7 +80,6 @@ func itemID(prefix, id string) string {
 	return prefix + "_" + strings.TrimPrefix(strings.TrimPrefix(id, "chatcmpl-"), "resp_")
 }
 
-// newMessagesUsage converts token counts.
 func newMessagesUsage(u art.Usage) MessagesUsage {
 	return MessagesUsage{
 		InputTokens: u.PromptTokens - u.CachedTokens, CacheReadInputTokens: u.CachedTokens,
@@ -151,7 +149,6 @@ type messageEvent struct {
 	Usage        *MessagesUsage    `json:"usage,omitempty"`
 }
 
-// messageEvents names events by their types.
 func messageEvents(events ...messageEvent) []Event {
 	out := make([]Event, len(events))
 	for i, e := range events {
@@ -160,7 +157,6 @@ func messageEvents(events ...messageEvent) []Event {
 	return out
 }
 
-// Piece implements [Stream].
 func (s *messagesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []messageEvent
 	if !s.started {
@@ -197,7 +193,6 @@ func (s *messagesStream) block(kind string, block any) []messageEvent {
 	return append(out, messageEvent{Type: "content_block_start", Index: new(s.index), ContentBlock: block})
 }
 
-// close closes the open block.
 func (s *messagesStream) close() []messageEvent {
 	if s.open == "" {
 		return nil
@@ -208,12 +203,10 @@ func (s *messagesStream) close() []messageEvent {
 	return []messageEvent{e}
 }
 
-// delta adds to the open block.
 func (s *messagesStream) delta(delta map[string]string) messageEvent {
 	return messageEvent{Type: "content_block_delta", Index: new(s.index), Delta: delta}
 }
 
-// End implements [Stream].
 func (s *messagesStream) End(replies []*art.ChatResponse) []Event {
 	r := replies[0]
 	stopped, usage := s.stopped(r), newMessagesUsage(r.Usage)
@@ -223,7 +216,6 @@ func (s *messagesStream) End(replies []*art.ChatResponse) []Event {
 		messageEvent{Type: "message_stop"})...)
 }
 
-// Fail implements [Stream].
 func (s *messagesStream) Fail(e *Error) []Event {
 	return []Event{{Name: "error", Data: MessagesError{e}}}
 }

@@ -63,7 +63,6 @@ func (s *StructuredOutputs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// validate finds what is wrong with a format.
 func (f *ResponseFormat) validate(p *problemList, path string) {
 	switch f.Type {
 	case "text", "json_object":
@@ -75,7 +74,6 @@ func (f *ResponseFormat) validate(p *problemList, path string) {
 	}
 }
 
-// format converts a valid format.
 func (f *ResponseFormat) format() *art.ResponseFormat {
 	out := &art.ResponseFormat{Type: art.FormatType(f.Type)}
 	if f.Type == "json_schema" {
@@ -84,7 +82,6 @@ func (f *ResponseFormat) format() *art.ResponseFormat {
 	return out
 }
 
-// validate finds what is wrong with a restriction.
 func (s *StructuredOutputs) validate(p *problemList) {
 	for _, e := range s.other {
 		p.add(e)
@@ -99,7 +96,6 @@ func (s *StructuredOutputs) validate(p *problemList) {
 		"structured_outputs", "must have exactly one of json, regex, choice and json_object")
 }
 
-// format converts a valid restriction.
 func (s *StructuredOutputs) format() *art.ResponseFormat {
 	switch {
 	case len(s.JSON) > 0:

@@ -24,7 +24,6 @@ type problemList struct {
 	more   bool // some are not listed
 }
 
-// add adds a problem.
 func (p *problemList) add(problem *Error) {
 	if p.full() {
 		p.more = true

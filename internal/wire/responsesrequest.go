@@ -114,7 +114,6 @@ func DecodeResponsesRequest(ctx context.Context, body []byte) (*ResponsesRequest
 	return req, p.err()
 }
 
-// validate finds invalid settings.
 func (s *ResponsesSettings) validate(p *problemList) {
 	common := ChatSettings{
 		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, TopLogprobs: s.TopLogprobs, ToolChoice: s.ToolChoice,
@@ -184,7 +183,6 @@ type inputItem struct {
 	Summary   json.RawMessage `json:"summary"`
 }
 
-// decodeItem decodes an item.
 func decodeItem(p *problemList, path string, raw []byte, item *inputItem) {
 	if err := json.Unmarshal(raw, item); err != nil {
 		p.require(false, path, "is wrong: %v", err)
@@ -200,13 +198,11 @@ type conversation struct {
 // assistantText is the text of an open message.
 type assistantText struct{ content, reasoning strings.Builder }
 
-// add adds a message.
 func (c *conversation) add(m art.Message) {
 	c.close()
 	c.list = append(c.list, m)
 }
 
-// close ends the open message.
 func (c *conversation) close() {
 	if c.open == nil {
 		return
@@ -225,7 +221,6 @@ func (c *conversation) assistant() (*art.Message, *assistantText) {
 	return &c.list[len(c.list)-1], c.open
 }
 
-// addItem adds item i of the input.
 func (c *conversation) addItem(p *problemList, i int, item *inputItem) {
 	path := fmt.Sprintf("input[%d]", i)
 	switch item.Type {

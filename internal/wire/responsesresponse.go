@@ -141,7 +141,6 @@ func NewResponsesStream(req *ResponsesRequest, tokens TokenBytes) Stream {
 // fields are the fields of an event beside its type and number.
 type fields map[string]any
 
-// event returns the next event.
 func (s *responsesStream) event(kind string, f fields) Event {
 	f["type"], f["sequence_number"] = kind, s.sequence
 	s.sequence++
@@ -154,7 +153,6 @@ func (s *responsesStream) about(kind string) Event {
 	return s.event(kind, fields{"response": &snapshot})
 }
 
-// Piece implements [Stream].
 func (s *responsesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 	var out []Event
 	if s.response == nil {
@@ -165,8 +163,8 @@ func (s *responsesStream) Piece(p art.ChoicePiece) ([]Event, error) {
 		resp := &ResponsesResponse{
 			ID: itemID("resp", p.ID), Object: "response", CreatedAt: time.Now().Unix(), Status: inProgress,
 			Instructions: s.req.Instructions, MaxOutputTokens: s.req.MaxOutputTokens, Metadata: s.req.Metadata, Model: p.Model,
-			Output: []any{}, ParallelToolCalls: true, Temperature: s.req.Temperature, ToolChoice: cmp.Or(s.req.ToolChoice, "auto"),
-			Tools: s.req.WireTools, TopP: s.req.TopP,
+			Output: []any{}, ParallelToolCalls: true, Temperature: s.req.Temperature, TopP: s.req.TopP,
+			ToolChoice: cmp.Or(s.req.ToolChoice, "auto"), Tools: s.req.WireTools,
 		}
 		if len(resp.Metadata) == 0 {
 			resp.Metadata = json.RawMessage("{}")
@@ -221,7 +219,6 @@ func (s *responsesStream) place(f fields) fields {
 	return f
 }
 
-// add adds text to the open item.
 func (s *responsesStream) add(kind, text string, logprobs []TokenLogprob) Event {
 	s.text.WriteString(text)
 	s.logprobs = append(s.logprobs, logprobs...)
@@ -248,7 +245,6 @@ func (s *responsesStream) item(status string) any {
 	return item
 }
 
-// finish ends the open item.
 func (s *responsesStream) finish(status string) []Event {
 	if s.open == "" {
 		return nil
@@ -271,7 +267,6 @@ func (s *responsesStream) finish(status string) []Event {
 	return out
 }
 
-// call returns the events of a tool call.
 func (s *responsesStream) call(call art.ToolCall) []Event {
 	out, index := s.finish(completed), len(s.response.Output)
 	item := CallItem{
@@ -290,7 +285,6 @@ func (s *responsesStream) call(call art.ToolCall) []Event {
 	return out
 }
 
-// End implements [Stream].
 func (s *responsesStream) End(replies []*art.ChatResponse) []Event {
 	r := replies[0]
 	status := completed
@@ -306,7 +300,6 @@ func (s *responsesStream) End(replies []*art.ChatResponse) []Event {
 	return append(out, s.about("response."+status))
 }
 
-// Fail implements [Stream].
 func (s *responsesStream) Fail(e *Error) []Event {
 	code := "server_error"
 	if e.Status < http.StatusInternalServerError {

@@ -37,7 +37,6 @@ func (v valueTypes) of() jsonschema.Types {
 	return all
 }
 
-// or returns what one of two schemas allows.
 func (v valueTypes) or(w valueTypes) valueTypes {
 	values := map[string]jsonschema.Types{}
 	maps.Copy(values, v.values)
@@ -45,7 +44,6 @@ func (v valueTypes) or(w valueTypes) valueTypes {
 	return valueTypes{v.types | w.types, values, v.any || w.any}
 }
 
-// and returns what both of two schemas allow.
 func (v valueTypes) and(w valueTypes) valueTypes {
 	switch {
 	case v.any && w.any:
@@ -305,7 +303,6 @@ func valueOrText(text string) string {
 	return quote(text)
 }
 
-// jsonType returns the type of a JSON text.
 func jsonType(text string) jsonschema.Types {
 	switch text[0] {
 	case '"':

@@ -80,8 +80,8 @@ var errNoFormat = errors.New("chat: the chat format cannot be detected: name one
 
 // New returns a chat template. The empty name means the model's own template: of several, the one called "default", and
 // "tool_use" for conversations with tools. A model without a template whose vocabulary has the tokens of ChatML gets
-// [ChatML]. Other names are those of the model's own templates and of the built-in ones: [ChatML], "llama2" ("[INST]
-// content [/INST]") and "alpaca" ("### Instruction:" and "### Response:"). The last two have no tools.
+// [ChatML]. Other names are those of the model's own templates and of the built-in ones: [ChatML], "llama2" of the chat
+// models of Llama 2, and "alpaca" of Stanford's Alpaca. The last two have no tools.
 func New(tok *tokenizer.Tokenizer, name string) (*Template, error) {
 	v := &vocabulary{tok, tok.AddedTokens()}
 	own := tok.ChatTemplates()

@@ -53,7 +53,6 @@ func (c *controlTokens) add(text string, id int32) {
 	}
 }
 
-// special returns those that are special tokens.
 func (c *controlTokens) special() *controlTokens {
 	out := &controlTokens{tok: c.tok, ids: map[string]int32{}}
 	for text, id := range c.ids {

@@ -16,7 +16,6 @@ type conversation struct {
 	tools    any
 }
 
-// prefix returns the first n messages.
 func (c *conversation) prefix(n int) *conversation {
 	return &conversation{c.template, c.messages[:n], c.sampled[:n], c.tools}
 }

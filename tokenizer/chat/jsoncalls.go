@@ -114,7 +114,6 @@ func parseMistral(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	return single(call, err)
 }
 
-// mistralHead returns the name and the id of a call.
 func mistralHead(head string) (name, id string) {
 	name, id, _ = strings.Cut(withoutTokens(head), "[CALL_ID]")
 	return strings.TrimSpace(name), strings.TrimSpace(id)
@@ -277,5 +276,4 @@ func (w *objectWriter) add(key, value string) error {
 
 func (w *objectWriter) empty() bool { return len(w.members) == 0 }
 
-// String returns the object.
 func (w *objectWriter) String() string { return "{" + strings.Join(w.members, ", ") + "}" }

@@ -33,36 +33,34 @@ const (
 	seedOSS       = "seed_oss"
 )
 
-// Parsers returns the names of the parsers of tool calls, by the models whose format they read:
+// Parsers returns the names of the parsers of tool calls. They read, for the models in parentheses:
 //
-//   - apriel: a JSON array of objects with name and arguments between <tool_calls> and </tool_calls>. Apriel 1.5.
-//   - cohere: the same with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|>. Command A and R7B.
-//   - deepseek: for each call a name and arguments between <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>, the arguments
-//     in a fenced JSON block (V3, R1) or without one (V3.1).
-//   - deepseek_v32: <｜DSML｜invoke name="..."> with <｜DSML｜parameter name="..." string="true"> blocks between
-//     <｜DSML｜function_calls> and </｜DSML｜function_calls>. DeepSeek V3.2. Source: encoding/encoding_dsv32.py of
-//     deepseek-ai/DeepSeek-V3.2.
-//   - functionary: <function=name>{...}</function>. Functionary 3.1.
-//   - functiongemma: call:name{key:<escape>value<escape>} between <start_function_call> and <end_function_call>.
-//   - glm: a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call>. GLM 4.5 and later.
-//   - gpt_oss: the Harmony format. The channel analysis is reasoning, a message with a recipient is a call, everything
-//     else is content.
-//   - granite: as apriel, after <|tool_call|>. Granite 3.
-//   - hermes: {"name": ..., "arguments": {...}} between <tool_call> and </tool_call>, one call or several in a block.
-//     Hermes, Qwen 2.5 and 3.
-//   - kimi_k2: for each call an id that names the function, and JSON arguments, between <|tool_calls_section_begin|> and
-//     <|tool_calls_section_end|>.
-//   - lfm2: as pythonic or hermes, between <|tool_call_start|> and <|tool_call_end|>.
-//   - llama3_json: {"name": ..., "parameters": {...}} that is the whole reply or follows <|python_tag|>; several are
-//     separated by semicolons or white space, or in a list.
-//   - minimax_m2: <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and
-//     </minimax:tool_call>.
-//   - mistral: what follows [TOOL_CALLS], a JSON array of calls, or one call as its name, [ARGS] and its arguments.
-//   - nemotron: as apriel, between <TOOLCALL> and </TOOLCALL>. Nemotron Nano 2.
-//   - none: no calls; a whole reply is text.
-//   - pythonic: [f(a=1), g(b="x")] that is the whole reply or between <|python_start|> and <|python_end|>. Llama 3.2, 4.
-//   - qwen3_coder: <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>.
-//   - seed_oss: as qwen3_coder, between <seed:tool_call> and </seed:tool_call>. Seed-OSS.
+//	apriel         a JSON array of objects with name and arguments between <tool_calls> and </tool_calls> (Apriel 1.5)
+//	cohere         the same with tool_name and parameters between <|START_ACTION|> and <|END_ACTION|> (Command A, R7B)
+//	deepseek       for each call a name and arguments, these in a fenced JSON block (V3, R1) or not (V3.1), between
+//	               <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>
+//	deepseek_v32   <｜DSML｜invoke name="..."> with <｜DSML｜parameter name="..." string="true"> blocks between
+//	               <｜DSML｜function_calls> and </｜DSML｜function_calls> (DeepSeek V3.2; source: its
+//	               encoding/encoding_dsv32.py)
+//	functionary    <function=name>{...}</function> (Functionary 3.1)
+//	functiongemma  call:name{key:<escape>value<escape>} between <start_function_call> and <end_function_call>
+//	glm            a name and pairs of <arg_key> and <arg_value> between <tool_call> and </tool_call> (GLM 4.5 and later)
+//	gpt_oss        Harmony: the channel analysis is reasoning, a message with a recipient is a call, all else is content
+//	granite        as apriel, after <|tool_call|> (Granite 3)
+//	hermes         {"name": ..., "arguments": {...}}, one or several, between <tool_call> and </tool_call> (Hermes, Qwen
+//	               2.5 and 3)
+//	kimi_k2        for each call an id that names the function, and JSON arguments, between
+//	               <|tool_calls_section_begin|> and <|tool_calls_section_end|>
+//	lfm2           as pythonic or hermes, between <|tool_call_start|> and <|tool_call_end|>
+//	llama3_json    {"name": ..., "parameters": {...}} that is the whole reply or follows <|python_tag|>; several are
+//	               separated by semicolons or white space, or in a list
+//	minimax_m2     <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and its end
+//	mistral        what follows [TOOL_CALLS]: a JSON array of calls, or one call as its name, [ARGS] and its arguments
+//	nemotron       as apriel, between <TOOLCALL> and </TOOLCALL> (Nemotron Nano 2)
+//	none           no calls: a whole reply is text
+//	pythonic       [f(a=1), g(b="x")], the whole reply or between <|python_start|> and <|python_end|> (Llama 3.2, 4)
+//	qwen3_coder    <function=name> with <parameter=key> blocks between <tool_call> and </tool_call>
+//	seed_oss       as qwen3_coder, between <seed:tool_call> and </seed:tool_call> (Seed-OSS)
 func Parsers() []string { return slices.Sorted(maps.Keys(callFormats)) }
 
 // The syntaxes of values.
@@ -124,7 +122,7 @@ var callFormats = map[string]callFormat{
 // errNoCall says that a text is not an attempt at a call.
 var errNoCall = errors.New("it is not a call")
 
-// parserSigns are texts of a template that tell which parser reads its calls, or those that it tells the model to write.
+// parserSigns are texts of a template that tell which parser reads the calls that it writes, or tells the model to write.
 // The first row counts of which the template has all texts.
 var parserSigns = []struct {
 	parser string

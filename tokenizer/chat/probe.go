@@ -287,7 +287,6 @@ func (t *Template) findParser(detected, source string) {
 	t.unparsed = true
 }
 
-// setParser sets what reads replies.
 func (t *Template) setParser(name, source string) {
 	t.reply = t.tok.replyFormat(name, source)
 	t.unparsed = false

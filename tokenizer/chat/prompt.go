@@ -276,7 +276,6 @@ func (t *Template) render(messages []art.Message, tools []art.Tool, ending Endin
 	return t.text(c, ending)
 }
 
-// text renders a conversation.
 func (t *Template) text(c *conversation, ending Ending) (string, error) {
 	if ending == ContinueFinal {
 		return t.continued(c)

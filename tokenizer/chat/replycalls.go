@@ -144,7 +144,6 @@ func (p *replyParser) stepBareCall(final bool) bool {
 	return false
 }
 
-// take adds calls.
 func (p *replyParser) take(calls []art.ToolCall) {
 	p.endText()
 	for _, c := range calls {
@@ -228,7 +227,6 @@ func (l *callList) begin(name, id string) {
 	l.list = append(l.list, &replyCall{id: id, name: name})
 }
 
-// grow adds to the arguments of the last call.
 func (l *callList) grow(arguments string) {
 	if arguments == "" {
 		return
@@ -249,7 +247,6 @@ func (l *callList) take() []CallDelta {
 	return out
 }
 
-// all returns the calls.
 func (l *callList) all() []art.ToolCall {
 	var out []art.ToolCall
 	for _, c := range l.list {
@@ -268,7 +265,6 @@ func (p *replyParser) begin(name, id string) {
 	p.begunCalls++
 }
 
-// grow continues it.
 func (p *replyParser) grow(arguments string) { p.calls.grow(arguments) }
 
 // openStream begins to look for calls in the pending text, if they are wanted early.

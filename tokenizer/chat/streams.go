@@ -160,13 +160,11 @@ func streamMistral(f *replyFormat, _ []art.Tool) callStream {
 	return &headStream{separator: f.tag("[ARGS]"), head: mistralHead, state: (*headStream).inHead}
 }
 
-// streamFunctionary finds the call of a section.
 func streamFunctionary(*replyFormat, []art.Tool) callStream {
 	head := func(head string) (name, id string) { return strings.TrimSpace(head), "" }
 	return &headStream{separator: ">", head: head, state: (*headStream).inHead}
 }
 
-// streamBody finds the arguments of a function.
 func streamBody(name string) callStream {
 	return &headStream{name: name, state: (*headStream).beforeBody}
 }

@@ -180,7 +180,6 @@ func field(v any, key string) any {
 	return value
 }
 
-// contentOf returns the text of a message.
 func contentOf(m *jinja.Dict) (string, error) {
 	content, _ := m.Get("content")
 	switch v := content.(type) {
@@ -359,7 +358,6 @@ func pythonLiteral(d *json.Decoder) (string, error) {
 	return fmt.Sprint(token), nil
 }
 
-// eachCall writes calls with a separator between them.
 func eachCall(calls []art.ToolCall, separator string, write func(art.ToolCall) (string, error)) (string, error) {
 	texts := make([]string, len(calls))
 	for i, c := range calls {

@@ -44,7 +44,6 @@ const dsmlMarker = "｜DSML｜"
 // stringAttribute follows the name of a typed parameter; its value is true or false.
 const stringAttribute = `" string="`
 
-// parse reads calls and white space between them.
 func (s xmlSyntax) parse(section string, tools []art.Tool) ([]art.ToolCall, error) {
 	if s.marker == "" {
 		section = withoutTokens(section)

@@ -231,7 +231,6 @@ type Usage struct {
 	Cost          float64 `json:"cost"`           // by the prices of the tenant
 }
 
-// plus returns the sum.
 func (u Usage) plus(more Usage) Usage {
 	u.PromptTokens += more.PromptTokens
 	u.SampledTokens += more.SampledTokens
@@ -259,7 +258,6 @@ type DeniedError struct{ text string }
 // Error implements error.
 func (e *DeniedError) Error() string { return e.text }
 
-// denied makes an error.
 func (c *Caller) denied(format string, args ...any) error {
 	return &DeniedError{fmt.Sprintf("the key %q of %q %s", c.key.Name, c.Tenant, fmt.Sprintf(format, args...))}
 }
@@ -337,7 +335,6 @@ func (c *Caller) Project() string {
 	return ""
 }
 
-// limits lists the projects and runs.
 func (c *Caller) limits() string {
 	var parts []string
 	if len(c.key.Projects) > 0 {

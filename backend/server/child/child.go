@@ -152,7 +152,6 @@ type firstLine struct {
 // maxLine bounds the line, in bytes.
 const maxLine = 1 << 20
 
-// Write implements [io.Writer].
 func (f *firstLine) Write(p []byte) (int, error) {
 	if f.sent {
 		return len(p), nil
@@ -186,7 +185,6 @@ func (s *Server) Close() (err error) {
 	return err
 }
 
-// stop ends the process.
 func (s *Server) stop() error {
 	_ = s.stdin.Close() // it has been closed if the process has ended
 	timer := time.NewTimer(s.grace)
@@ -231,7 +229,6 @@ type tail struct {
 // maxTail is how much is kept, in bytes.
 const maxTail = 4 << 10
 
-// Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	t.end = append(t.end, p...)

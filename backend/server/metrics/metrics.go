@@ -80,7 +80,6 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 const label = "model_name"
 
-// newVectors describes the metrics.
 func newVectors() vectors {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	tokens := prometheus.ExponentialBuckets(1, 2, 18) // up to 131,072
@@ -103,12 +102,10 @@ func newVectors() vectors {
 	}
 }
 
-// counter describes a counter.
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{label}, labels...))
 }
 
-// histogram describes a histogram.
 func histogram(name, help string, buckets []float64) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 }
@@ -144,7 +141,6 @@ func (o *observation) Piece(tokens int) {
 	o.last = now
 }
 
-// End implements [server.Observation].
 func (o *observation) End(reply *art.ChatResponse, err error) {
 	m := o.metrics
 	m.running.WithLabelValues(o.model).Dec()
@@ -223,7 +219,6 @@ var engineMetrics = []engineMetric{
 var blocksDesc = prometheus.NewDesc("art_kv_cache_blocks",
 	"Blocks of the KV cache: used by requests that run, cached for later ones, or free.", []string{label, "state"}, nil)
 
-// Describe implements [prometheus.Collector].
 func (e *engines) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range engineMetrics {
 		out <- m.desc
@@ -231,7 +226,6 @@ func (e *engines) Describe(out chan<- *prometheus.Desc) {
 	out <- blocksDesc
 }
 
-// Collect implements [prometheus.Collector].
 func (e *engines) Collect(out chan<- prometheus.Metric) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

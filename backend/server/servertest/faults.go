@@ -29,7 +29,6 @@ func (d *dice) roll(p float64) bool {
 	return d.rng.Float64() < p
 }
 
-// below is a number below n.
 func (d *dice) below(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,10 +46,8 @@ type counting struct {
 	ids         []int32 // of completions that were returned
 }
 
-// Register implements [art.Backend].
 func (b *counting) Register(context.Context, *art.Model) (int, error) { return 3, nil }
 
-// Complete implements [art.Backend].
 func (b *counting) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	return b.Stream(ctx, m, req, func(art.Piece) error { return nil })
 }
@@ -106,7 +103,6 @@ func (b *counting) next() (n int32, fails bool) {
 	return b.calls, fails
 }
 
-// reply returns the n-th reply.
 func (b *counting) reply(n int32, m *art.Model, req *art.ChatRequest) *art.ChatResponse {
 	reply, finish := art.Assistant(fmt.Sprint(n)), art.FinishStop
 	if n%3 == 0 && len(req.Tools) > 0 {
@@ -147,7 +143,6 @@ func newFaults(next http.Handler, dice *dice) *faults {
 	return f
 }
 
-// ServeHTTP implements [http.Handler].
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, played := strings.CutPrefix(r.URL.Path, "/r/")
 	if !played {
@@ -184,7 +179,6 @@ func (f *faults) wait(id string) {
 	}
 }
 
-// cut closes the connection.
 func (f *faults) cut() {
 	f.mu.Lock()
 	f.cuts++
@@ -199,7 +193,6 @@ type cutWriter struct {
 	left   int // bytes; negative is never
 }
 
-// Write implements [http.ResponseWriter].
 func (w *cutWriter) Write(data []byte) (int, error) {
 	if w.left < 0 {
 		return w.ResponseWriter.Write(data)

@@ -107,7 +107,6 @@ type scan struct {
 	members *count // nil: they are not counted
 }
 
-// add adds a limit.
 func (s *scan) add(key string, limit int, tree bool) {
 	c := &count{key: key, limit: limit, tree: tree}
 	parent, name, found := strings.Cut(key, ".")
@@ -119,7 +118,6 @@ func (s *scan) add(key string, limit int, tree bool) {
 	s.counts[name] = append([]*count{c}, s.counts[name]...)
 }
 
-// next reads one token.
 func (s *scan) next() error {
 	top := &s.stack[len(s.stack)-1]
 	switch c := s.body[s.at]; c {
@@ -150,7 +148,6 @@ func (s *scan) next() error {
 	return nil
 }
 
-// value counts a value in a list or an object.
 func (f *frame) value() error {
 	if c := f.count; c != nil {
 		if c.n++; c.n > c.limit {
@@ -160,7 +157,6 @@ func (f *frame) value() error {
 	return nil
 }
 
-// open begins a list or an object.
 func (s *scan) open(in *frame, list bool) error {
 	s.at++
 	if len(s.stack) > maxDepth {
@@ -203,7 +199,6 @@ func (s *scan) of(parent, name []byte) *count {
 	return nil
 }
 
-// skipWord skips a number, true, false or null.
 func (s *scan) skipWord() {
 	for s.at++; s.at < len(s.body); s.at++ {
 		switch s.body[s.at] {
