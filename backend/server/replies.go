@@ -10,16 +10,24 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
+// readRequest reads a request, and returns it with the model that it names and, if it names a step, with a context that pins
+// the step. one allows requests without a name when there is one model.
+func readRequest[T interface{ ModelName() string }](
+	h *handler, w http.ResponseWriter, r *http.Request, decode func(context.Context, []byte) (T, error), one bool,
+) (req T, m *art.Model, pinned *http.Request, err error) {
 	body, err := h.read(w, r)
-	if err != nil {
-		return err
+	if err == nil {
+		req, err = decode(r.Context(), body)
 	}
-	req, err := wire.DecodeChatRequest(r.Context(), body)
-	if err != nil {
-		return err
+	if err == nil {
+		m, pinned, err = h.model(r, req.ModelName(), one)
 	}
-	m, r, err := h.model(r, req.Model, false)
+	return req, m, pinned, err
+}
+
+// complete serves chat completions.
+func (h *handler) complete(w http.ResponseWriter, r *http.Request) error {
+	req, m, r, err := readRequest(h, w, r, wire.DecodeChatRequest, false)
 	if err != nil {
 		return err
 	}
@@ -55,15 +63,7 @@ func chat(m *art.Model, history *art.History, n int, opts *art.ChatOptions) comp
 
 // completions serves OpenAI's older API: a text, or token ids, is continued.
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) error {
-	body, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	req, err := wire.DecodeCompletionRequest(r.Context(), body)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, false)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeCompletionRequest, false)
 	if err != nil {
 		return err
 	}
@@ -143,15 +143,7 @@ func sample(m *art.Model, prompts [][]int32, n int, opts *art.ChatOptions) compl
 
 // generate serves vLLM's API of token ids in and out.
 func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
-	body, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	req, err := wire.DecodeGenerateRequest(r.Context(), body)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, true)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeGenerateRequest, true)
 	if err != nil {
 		return err
 	}
@@ -184,15 +176,7 @@ func (h *handler) generate(w http.ResponseWriter, r *http.Request) error {
 
 // responses serves OpenAI's Responses API. Responses are not stored.
 func (h *handler) responses(w http.ResponseWriter, r *http.Request) error {
-	body, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	req, err := wire.DecodeResponsesRequest(r.Context(), body)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, false)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeResponsesRequest, false)
 	if err != nil {
 		return err
 	}
@@ -222,12 +206,9 @@ func isMessages(r *http.Request) bool {
 	return strings.HasSuffix(path, messagesPath)
 }
 
+// messages serves Anthropic's API.
 func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
-	req, err := h.readMessages(w, r, false)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, false)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeMessagesRequest, false)
 	if err != nil {
 		return err
 	}
@@ -248,12 +229,9 @@ func (h *handler) messages(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, r, &a)
 }
 
+// countTokens serves the number of tokens of a prompt.
 func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
-	req, err := h.readMessages(w, r, true)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, false)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeCountRequest, false)
 	if err != nil {
 		return err
 	}
@@ -262,12 +240,4 @@ func (h *handler) countTokens(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return sendJSON(w, http.StatusOK, wire.TokenCount{InputTokens: len(ids)})
-}
-
-func (h *handler) readMessages(w http.ResponseWriter, r *http.Request, counting bool) (*wire.MessagesRequest, error) {
-	body, err := h.read(w, r)
-	if err != nil {
-		return nil, err
-	}
-	return wire.DecodeMessagesRequest(r.Context(), body, counting)
 }

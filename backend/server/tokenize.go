@@ -11,15 +11,7 @@ import (
 
 // tokenize serves the token ids of a text or a conversation.
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) error {
-	body, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	req, err := wire.DecodeTokenizeRequest(r.Context(), body)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, true)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeTokenizeRequest, true)
 	if err != nil {
 		return err
 	}
@@ -47,16 +39,9 @@ func tokenized(ctx context.Context, m *art.Model, req *wire.TokenizeRequest) ([]
 	return tokenizer.Encode(ctx, m, *req.Prompt, req.Special())
 }
 
+// detokenize serves the text of token ids.
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) error {
-	body, err := h.read(w, r)
-	if err != nil {
-		return err
-	}
-	req, err := wire.DecodeDetokenizeRequest(body)
-	if err != nil {
-		return err
-	}
-	m, r, err := h.model(r, req.Model, true)
+	req, m, r, err := readRequest(h, w, r, wire.DecodeDetokenizeRequest, true)
 	if err != nil {
 		return err
 	}

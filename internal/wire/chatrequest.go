@@ -72,6 +72,9 @@ type StreamOptions struct {
 	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
+// ModelName is the name of the model.
+func (s *ChatSettings) ModelName() string { return s.Model }
+
 // Choices is the number of replies that a request wants.
 func (s *ChatSettings) Choices() int {
 	if s.N == nil {

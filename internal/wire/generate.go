@@ -73,6 +73,9 @@ func DecodeGenerateRequest(ctx context.Context, body []byte) (*GenerateRequest, 
 	return req, cmp.Or(p.err(), ctx.Err())
 }
 
+// ModelName is the name of the model; "" for the only one.
+func (s *GenerateSettings) ModelName() string { return s.Model }
+
 func (s *GenerateSettings) validate(p *problemList) {
 	p.require(len(s.TokenIDs) > 0, "token_ids", "must not be empty")
 	p.require(s.OutputMode == "" || s.OutputMode == "tokens" || s.OutputMode == "text",

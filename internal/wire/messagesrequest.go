@@ -56,9 +56,20 @@ var messagesUnsupported = fieldTable{
 	"output_format":      nil,
 }
 
+// ModelName is the name of the model.
+func (s *MessagesSettings) ModelName() string { return s.Model }
+
 // DecodeMessagesRequest decodes and validates the body of a request. Its errors are like those of [DecodeChatRequest].
-// counting is set for /v1/messages/count_tokens, where max_tokens is not required.
-func DecodeMessagesRequest(ctx context.Context, body []byte, counting bool) (*MessagesRequest, error) {
+func DecodeMessagesRequest(ctx context.Context, body []byte) (*MessagesRequest, error) {
+	return decodeMessagesRequest(ctx, body, false)
+}
+
+// DecodeCountRequest decodes that of a request to /v1/messages/count_tokens, where max_tokens is not required.
+func DecodeCountRequest(ctx context.Context, body []byte) (*MessagesRequest, error) {
+	return decodeMessagesRequest(ctx, body, true)
+}
+
+func decodeMessagesRequest(ctx context.Context, body []byte, counting bool) (*MessagesRequest, error) {
 	var p problemList
 	req := &MessagesRequest{MessagesSettings: MessagesSettings{counting: counting}}
 	fields, err := decodeFields(&p, body, &req.MessagesSettings, messagesUnsupported)

@@ -134,6 +134,9 @@ func (s *ResponsesSettings) validate(p *problemList) {
 	}
 }
 
+// ModelName is the name of the model.
+func (s *ResponsesSettings) ModelName() string { return s.Model }
+
 // WantsLogprobs reports whether the response includes logprobs.
 func (s *ResponsesSettings) WantsLogprobs() bool { return slices.Contains(s.Include, logprobsIncluded) }
 

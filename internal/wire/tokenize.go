@@ -56,6 +56,12 @@ func DecodeTokenizeRequest(ctx context.Context, body []byte) (*TokenizeRequest, 
 	return req, p.err()
 }
 
+// ModelName is the name of the model; "" for the only one.
+func (r *TokenizeRequest) ModelName() string { return r.Model }
+
+// ModelName is the name of the model; "" for the only one.
+func (r *DetokenizeRequest) ModelName() string { return r.Model }
+
 // Special reports whether the tokenizer adds its special tokens to a text.
 func (r *TokenizeRequest) Special() bool { return r.AddSpecialTokens == nil || *r.AddSpecialTokens }
 
@@ -87,7 +93,7 @@ type DetokenizeRequest struct {
 }
 
 // DecodeDetokenizeRequest decodes the body of a request.
-func DecodeDetokenizeRequest(body []byte) (*DetokenizeRequest, error) {
+func DecodeDetokenizeRequest(_ context.Context, body []byte) (*DetokenizeRequest, error) {
 	req := new(DetokenizeRequest)
 	if err := json.Unmarshal(body, req); err != nil {
 		return nil, decodeError(err)

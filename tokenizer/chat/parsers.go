@@ -122,7 +122,7 @@ var callFormats = map[string]callFormat{
 // errNoCall says that a text is not an attempt at a call.
 var errNoCall = errors.New("it is not a call")
 
-// parserSigns are texts of a template that tell which parser reads the calls that it writes, or tells the model to write.
+// parserSigns are texts of a template that tell which parser reads the calls that it writes or asks for.
 // The first row counts of which the template has all texts.
 var parserSigns = []struct {
 	parser string
