@@ -10,8 +10,8 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// readRequest reads a request, and returns it with the model that it names and, if it names a step, with a context that pins
-// the step. one allows requests without a name when there is one model.
+// readRequest reads a request, and returns it with the model that it names and, if it names a step, with a context that
+// pins the step. one allows requests without a name when there is one model.
 func readRequest[T interface{ ModelName() string }](
 	h *handler, w http.ResponseWriter, r *http.Request, decode func(context.Context, []byte) (T, error), one bool,
 ) (req T, m *art.Model, pinned *http.Request, err error) {

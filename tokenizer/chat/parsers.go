@@ -55,7 +55,8 @@ const (
 //	llama3_json    {"name": ..., "parameters": {...}} that is the whole reply or follows <|python_tag|>; several are
 //	               separated by semicolons or white space, or in a list
 //	minimax_m2     <invoke name="..."> with <parameter name="..."> blocks between <minimax:tool_call> and its end
-//	mistral        what follows [TOOL_CALLS]: a JSON array of calls, or one call as its name, [ARGS] and its arguments
+//	mistral        what follows the tag TOOL_CALLS: a JSON array of calls, or one call as its name, the tag ARGS and its
+//	               arguments
 //	nemotron       as apriel, between <TOOLCALL> and </TOOLCALL> (Nemotron Nano 2)
 //	none           no calls: a whole reply is text
 //	pythonic       [f(a=1), g(b="x")], the whole reply or between <|python_start|> and <|python_end|> (Llama 3.2, 4)
