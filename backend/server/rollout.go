@@ -214,7 +214,9 @@ func (s *Rollouts) end(r *rollout, failed *failure) {
 	r.closed, r.failed = t, failed
 	if r.group != nil {
 		r.timer.Stop()
-		s.countClosed(r.group)
+		if r.group.closed++; r.group.closed == r.group.size {
+			s.finishGroup(r.group, failure{}) // nothing is open
+		}
 		return
 	}
 	s.touch(r)

@@ -224,14 +224,6 @@ func (s *Rollouts) closeGroup(by owner, name string) (groupInfo, error) {
 	return g.info(), nil
 }
 
-// countClosed counts a closed member of a group, which may complete it. s.mu is held.
-func (s *Rollouts) countClosed(g *group) {
-	g.closed++
-	if g.closed == g.size {
-		s.finishGroup(g, failure{}) // nothing is open
-	}
-}
-
 // finishGroup completes a group. Its open members fail. s.mu is held.
 func (s *Rollouts) finishGroup(g *group, why failure) {
 	if s.groups[g.key] != g {

@@ -153,7 +153,11 @@ func (m *Matcher) Forced() (id int32, ok bool) {
 		return 0, false
 	}
 	defer m.lock()()
-	return m.compiled.maskOf(m.at).single()
+	s := m.compiled.maskOf(m.at)
+	if s.bits != nil || len(s.ids) != 1 {
+		return 0, false
+	}
+	return s.ids[0], true
 }
 
 // ForcedText returns the longest text with which every continuation begins. It is empty where the text may end, and

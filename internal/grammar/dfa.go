@@ -240,15 +240,6 @@ func (p *product) state(pair [2]int32) int32 {
 	return id
 }
 
-// freeText is valid UTF-8 that contains none of the stops.
-func freeText(stops []string, b *budget) fragment {
-	utf8 := repeat(runes(anyRune), 0, -1)
-	if len(stops) == 0 {
-		return utf8
-	}
-	return intersect(b, build(utf8, b), stopFree(stops, b)).fragment
-}
-
 // stopFree is the automaton of Aho and Corasick (1975) without the edges that complete a stop: its states are the
 // prefixes of stops, the longest that ends the text so far.
 func stopFree(stops []string, b *budget) *dfa {

@@ -99,7 +99,11 @@ func Text(stops ...string) Grammar {
 				fail(fmt.Errorf("grammar: stop %q of a text must be UTF-8 and not empty", stop))
 			}
 		}
-		return freeText(stops, c.budget)
+		text := repeat(runes(anyRune), 0, -1)
+		if len(stops) == 0 {
+			return text
+		}
+		return intersect(c.budget, build(text, c.budget), stopFree(stops, c.budget)).fragment
 	}}
 }
 

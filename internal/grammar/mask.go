@@ -40,14 +40,6 @@ func (s *mask) addTo(dst []uint32) {
 	}
 }
 
-// single returns the id if the set has one.
-func (s *mask) single() (int32, bool) {
-	if s.bits != nil || len(s.ids) != 1 {
-		return 0, false
-	}
-	return s.ids[0], true
-}
-
 // compress returns the set of a bitset, which it copies.
 func compress(set []uint32) mask {
 	count := 0

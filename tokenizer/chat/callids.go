@@ -41,14 +41,6 @@ func (c *callIDs) next(name, own string) string {
 	return id
 }
 
-// follow says which messages the reply answers.
-func (c *callIDs) follow(messages []art.Message) {
-	c.messages, c.taken = messages, callid.Taken(messages)
-	for i := range messages {
-		c.earlier += len(messages[i].ToolCalls)
-	}
-}
-
 // ownOrNew keeps an id that the model wrote, unless the conversation has it.
 func (c *callIDs) ownOrNew(_, own string) string {
 	if own != "" && !c.taken[own] {

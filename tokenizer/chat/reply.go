@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/callid"
 	"github.com/goart-dev/art/tokenizer"
 )
 
@@ -65,8 +66,11 @@ func (t *Template) read(prompt []int32, tools []art.Tool, early bool) *ReplyRead
 // returns the reader. No call of the reply gets the id of one in messages, and where several replies to one prompt are
 // sampled, the ids of their calls differ by the seed.
 func (r *ReplyReader) Answering(messages []art.Message, seed uint64) *ReplyReader {
-	r.parser.calls.ids.follow(messages)
-	r.parser.calls.ids.seed = seed
+	ids := &r.parser.calls.ids
+	ids.messages, ids.taken, ids.seed = messages, callid.Taken(messages), seed
+	for i := range messages {
+		ids.earlier += len(messages[i].ToolCalls)
+	}
 	return r
 }
 

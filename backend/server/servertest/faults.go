@@ -137,12 +137,6 @@ type faults struct {
 	ended   *sync.Cond     // a request has, by mu. A WaitGroup must not be added to while it is waited for
 }
 
-func newFaults(next http.Handler, dice *dice) *faults {
-	f := &faults{next: next, dice: dice, running: map[string]int{}}
-	f.ended = sync.NewCond(&f.mu)
-	return f
-}
-
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, played := strings.CutPrefix(r.URL.Path, "/r/")
 	if !played {

@@ -60,7 +60,8 @@ func New(t *testing.T, seed uint64) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.faults = newFaults(h, newDice(seed, 2))
+	s.faults = &faults{next: h, dice: newDice(seed, 2), running: map[string]int{}}
+	s.faults.ended = sync.NewCond(&s.faults.mu)
 	listening := httptest.NewServer(s.faults)
 	t.Cleanup(listening.Close)
 	s.URL = listening.URL
