@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -80,9 +81,7 @@ func Guard(next http.Handler, opts *art.HandlerOptions, cfg *GuardConfig) (http.
 
 // refusal answers with an error of this package's routes.
 func refusal(logger *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	return func(w http.ResponseWriter, r *http.Request, err error) { fail(logger, w, r, err) }
 }
 
@@ -95,9 +94,6 @@ func Handler(models Models, cfg *Config, opts *art.HandlerOptions) (http.Handler
 	var c Config
 	if cfg != nil {
 		c = *cfg
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	g, limits, err := newGuard(opts, 1)
 	if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -133,9 +134,7 @@ func parseOrigin(text string) (origin, bool) {
 		return origin{}, false
 	}
 	host, ok := parseHost(u.Host)
-	if host.port == "" {
-		host.port = defaultPorts[u.Scheme]
-	}
+	host.port = cmp.Or(host.port, defaultPorts[u.Scheme])
 	return origin{u.Scheme, host}, ok
 }
 
@@ -165,9 +164,7 @@ func (o origins) check(w http.ResponseWriter, r *http.Request) error {
 // that of a proxy in front of it.
 func sameHost(from origin, host string) bool {
 	to, ok := parseHost(host)
-	if to.port == "" {
-		to.port = defaultPorts[from.scheme]
-	}
+	to.port = cmp.Or(to.port, defaultPorts[from.scheme])
 	return ok && to == from.hostPort
 }
 

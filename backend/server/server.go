@@ -23,6 +23,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -85,15 +86,8 @@ func Routes(models Models, cfg *Config) http.Handler {
 	if cfg != nil {
 		h.Config = *cfg
 	}
-	if h.MaxBody == 0 {
-		h.MaxBody = defaultMaxBody
-	}
-	if h.MaxChoices == 0 {
-		h.MaxChoices = defaultMaxChoices
-	}
-	if h.Logger == nil {
-		h.Logger = slog.New(slog.DiscardHandler)
-	}
+	h.MaxBody, h.MaxChoices = cmp.Or(h.MaxBody, defaultMaxBody), cmp.Or(h.MaxChoices, defaultMaxChoices)
+	h.Logger = cmp.Or(h.Logger, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	mux.Handle("/v1/chat/completions", h.route(http.MethodPost, h.complete))
 	mux.Handle("/v1/responses", h.route(http.MethodPost, h.responses))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,7 @@ func serverRequest(ctx context.Context, req *http.Request, body io.ReadCloser) *
 	r.RequestURI = req.URL.RequestURI()
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
 	r.RemoteAddr = "pipe"
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
-	if r.Host == "" {
-		r.Host = req.URL.Host
-	}
+	r.Method, r.Host = cmp.Or(r.Method, http.MethodGet), cmp.Or(r.Host, req.URL.Host)
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}

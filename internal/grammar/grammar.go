@@ -42,6 +42,7 @@
 package grammar
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,18 +225,10 @@ func (e *LimitError) Error() string {
 
 // withDefaults fills the zero fields.
 func (l Limits) withDefaults() Limits {
-	fill := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
+	return Limits{
+		SchemaBytes: cmp.Or(l.SchemaBytes, 256<<10), Depth: cmp.Or(l.Depth, 128), Repeat: cmp.Or(l.Repeat, 8192),
+		States: cmp.Or(l.States, 400_000), Rules: cmp.Or(l.Rules, 10_000), Work: cmp.Or(l.Work, 50_000_000),
 	}
-	fill(&l.SchemaBytes, 256<<10)
-	fill(&l.Depth, 128)
-	fill(&l.Repeat, 8192)
-	fill(&l.States, 400_000)
-	fill(&l.Rules, 10_000)
-	fill(&l.Work, 50_000_000)
-	return l
 }
 
 // budget counts what a compilation has used. Exceeding it unwinds by a panic with a *LimitError, which Compile turns

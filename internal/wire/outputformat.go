@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/goart-dev/art"
@@ -146,10 +147,7 @@ func (s *ChatSettings) SetFormat(f *art.ResponseFormat) {
 	case art.FormatChoice:
 		s.StructuredOutputs = &StructuredOutputs{Choice: f.Choice}
 	case art.FormatJSONSchema:
-		name := f.Name
-		if name == "" {
-			name = "reply" // OpenAI requires one
-		}
+		name := cmp.Or(f.Name, "reply") // OpenAI requires one
 		schema := &JSONSchemaFormat{Name: name, Schema: f.Schema, Strict: new(true)}
 		s.ResponseFormat = &ResponseFormat{Type: "json_schema", JSONSchema: schema}
 	default:

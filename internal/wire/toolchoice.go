@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/goart-dev/art"
@@ -60,10 +61,8 @@ func (c ToolChoice) choice() (choice *art.ToolChoice, ok bool) {
 	if json.Unmarshal([]byte(c), &object) != nil || object.Type != "function" {
 		return nil, false
 	}
-	if object.Name == "" {
-		object.Name = object.Function.Name
-	}
-	return &art.ToolChoice{Mode: art.ToolNamed, Name: object.Name}, object.Name != ""
+	name := cmp.Or(object.Name, object.Function.Name)
+	return &art.ToolChoice{Mode: art.ToolNamed, Name: name}, name != ""
 }
 
 // validate finds a tool choice that is not known.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -101,26 +102,13 @@ func (t *Template) messageValue(m *art.Message) (*jinja.Dict, error) {
 // stay.
 func parseArguments(calls any) {
 	for _, call := range jinja.Items(calls) {
-		c, ok := call.(*jinja.Dict)
+		text, ok := field(field(call, "function"), "arguments").(string)
 		if !ok {
 			continue
 		}
-		v, _ := c.Get("function")
-		function, ok := v.(*jinja.Dict)
-		if !ok {
-			continue
-		}
-		arguments, _ := function.Get("arguments")
-		text, ok := arguments.(string)
-		if !ok {
-			continue
-		}
-		if text == "" {
-			text = "{}"
-		}
-		if object, err := jinja.FromJSON([]byte(text)); err == nil {
-			if _, ok := object.(*jinja.Dict); ok {
-				function.Set("arguments", object)
+		if v, err := jinja.FromJSON([]byte(cmp.Or(text, "{}"))); err == nil {
+			if object, ok := v.(*jinja.Dict); ok {
+				field(call, "function").(*jinja.Dict).Set("arguments", object)
 			}
 		}
 	}
