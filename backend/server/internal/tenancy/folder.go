@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/stable"
@@ -157,4 +158,40 @@ func (f *Folder) setAside(why error, parts ...string) {
 	}
 	f.log.Error("damaged file was set aside, and what it describes is not served; restore it, and start again",
 		"file", aside, "damage", why, "error", err)
+}
+
+// Locks are mutexes by name: who works on one thing keeps out only those who want the same. The zero value is ready.
+type Locks struct {
+	mu     sync.Mutex
+	byName map[string]*lock
+}
+
+// lock is one of them, for as long as somebody holds it or waits for it.
+type lock struct {
+	sync.Mutex
+	users int
+}
+
+// Lock locks a name, and returns what unlocks it.
+func (l *Locks) Lock(name string) (unlock func()) {
+	l.mu.Lock()
+	if l.byName == nil {
+		l.byName = map[string]*lock{}
+	}
+	one := l.byName[name]
+	if one == nil {
+		one = &lock{}
+		l.byName[name] = one
+	}
+	one.users++
+	l.mu.Unlock()
+	one.Lock()
+	return func() {
+		one.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.byName, name)
+		}
+	}
 }
