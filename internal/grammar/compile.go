@@ -1,8 +1,8 @@
 package grammar
 
 import (
-	"container/list"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -43,9 +43,6 @@ func Compile(g Grammar, v *Vocabulary, limits *Limits) (compiled *Compiled, err 
 	m := newMachine(p)
 	return &Compiled{vocabulary: v, begin: m.begin(root), machine: m, statics: make([]*static, len(p.states))}, nil
 }
-
-// Vocabulary returns what the grammar was compiled for.
-func (c *Compiled) Vocabulary() *Vocabulary { return c.vocabulary }
 
 // Matcher returns a matcher at the beginning of a text.
 func (c *Compiled) Matcher() *Matcher {
@@ -205,8 +202,7 @@ type Cache struct {
 	limits *Limits
 
 	mu      sync.Mutex
-	recent  *list.List // of *cacheEntry, the most recently used first
-	entries map[cacheKey]*list.Element
+	entries []*cacheEntry // the most recently used last
 }
 
 // cacheKey identifies a compiled grammar. Vocabularies are compared by identity.
@@ -224,7 +220,7 @@ type cacheEntry struct {
 
 // NewCache returns a cache of up to size grammars, at least one, compiled within limits. Nil limits are the defaults.
 func NewCache(size int, limits *Limits) *Cache {
-	return &Cache{size: max(size, 1), limits: limits, recent: list.New(), entries: map[cacheKey]*list.Element{}}
+	return &Cache{size: max(size, 1), limits: limits}
 }
 
 // Compile returns the compiled grammar, from the cache if it is there. Errors are kept as well.
@@ -238,16 +234,14 @@ func (c *Cache) Compile(g Grammar, v *Vocabulary) (*Compiled, error) {
 func (c *Cache) entry(key cacheKey) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, ok := c.entries[key]; ok {
-		c.recent.MoveToFront(element)
-		return element.Value.(*cacheEntry)
-	}
 	entry := &cacheEntry{key: key}
-	c.entries[key] = c.recent.PushFront(entry)
-	if c.recent.Len() > c.size {
-		last := c.recent.Remove(c.recent.Back()).(*cacheEntry)
-		delete(c.entries, last.key)
+	if i := slices.IndexFunc(c.entries, func(e *cacheEntry) bool { return e.key == key }); i >= 0 {
+		entry = c.entries[i]
+		c.entries = slices.Delete(c.entries, i, i+1)
+	} else if len(c.entries) == c.size {
+		c.entries = slices.Delete(c.entries, 0, 1)
 	}
+	c.entries = append(c.entries, entry)
 	return entry
 }
 
@@ -255,5 +249,5 @@ func (c *Cache) entry(key cacheKey) *cacheEntry {
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.recent.Len()
+	return len(c.entries)
 }
