@@ -1,16 +1,22 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
+	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
@@ -188,4 +194,106 @@ func (s *base) logLoaded(name string, opts Options) {
 func (s *base) close(m *plan.Device) {
 	s.engine.Close()
 	m.GiveBack(s.booking)
+}
+
+// replica is a base model on one of the devices beside the first one.
+type replica struct {
+	device   compute.Backend
+	params   *model.Params
+	training *graphx.Programs // of all models on it
+}
+
+// openReplicas opens the devices of Options.Replicas.
+func openReplicas(names []string, first compute.Backend) (list []compute.Backend, err error) {
+	for _, name := range names {
+		device, err := openDevice(name)
+		if err != nil {
+			return nil, err
+		}
+		if device.Name() != first.Name() {
+			err := fmt.Errorf("%w: %q is a replica of a device of another kind, %q", art.ErrInvalid, device.Name(), first.Name())
+			return nil, &art.Error{Op: "open", Err: err, Hint: "use Replicas of local.Options for equal devices of one host"}
+		}
+		list = append(list, device)
+	}
+	return list, nil
+}
+
+// replicate uploads the weights to the other devices.
+func (s *base) replicate(ctx context.Context, open *basemodel.Base, b *Backend) error {
+	for _, device := range b.replicas {
+		params, err := open.ParamsContext(ctx, device, b.matrices)
+		if err != nil {
+			return err
+		}
+		s.replicas = append(s.replicas, replica{device, params, graphx.NewPrograms(device, plan.TrainingPrograms(s.config))})
+	}
+	return nil
+}
+
+// trainerReplicas are those of a trainer.
+func (s *base) trainerReplicas() (list []trainer.Replica) {
+	for _, r := range s.replicas {
+		list = append(list, trainer.Replica{Device: r.device, Params: r.params, Programs: r.training})
+	}
+	return list
+}
+
+// engines returns what the engines of the base models do, in the order of their names. Those of a closed backend do
+// nothing.
+func (b *Backend) engines() (list []server.EngineStats) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, l := range b.bases {
+		if b.closed || l.base == nil { // it is being loaded
+			continue
+		}
+		s := l.base.engine.Stats()
+		list = append(list, server.EngineStats{
+			Base: l.base.name, Running: s.Running, Waiting: s.Waiting,
+			Blocks: s.Blocks, Used: s.Blocks - s.Free - s.Cached, Cached: s.Cached,
+			Prefilled: s.Prefilled, Sampled: s.Sampled, Reused: s.Reused, Preempted: s.Preempted, Evicted: s.Evicted,
+		})
+	}
+	slices.SortFunc(list, func(a, b server.EngineStats) int { return cmp.Compare(a.Base, b.Base) })
+	return list
+}
+
+// glance is how often a training that pauses looks whether requests are still being answered.
+const glance = 5 * time.Millisecond
+
+// pause returns what a training does after each micro-batch, nil for nothing.
+func (b *Backend) pause() trainer.Pause {
+	share := b.opts.TrainShare
+	if share == 0 || share == 1 {
+		return nil
+	}
+	return func(ctx context.Context, worked time.Duration) {
+		rest(ctx, time.Duration(float64(worked)*(1-share)/share), b.answering)
+	}
+}
+
+// rest waits for so long, but not longer than others are busy, or until ctx ends.
+func rest(ctx context.Context, long time.Duration, busy func() bool) {
+	for end := time.Now().Add(long); busy(); {
+		left := min(time.Until(end), glance)
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(left):
+		}
+	}
+}
+
+// answering reports whether an engine has requests.
+func (b *Backend) answering() bool {
+	for _, s := range b.engines() {
+		if s.Running+s.Waiting > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -2,16 +2,22 @@ package local
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/safetensors"
 	"github.com/goart-dev/art/internal/trainer"
+	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
 )
 
 const (
@@ -112,4 +118,116 @@ func moment(file *safetensors.File, name string, shape []int) ([]float32, error)
 		return nil, fmt.Errorf("%s: no %s of shape %v", optimizerFile, name, shape)
 	}
 	return t.Float32s()
+}
+
+// Restore commits the next step as a copy of a stored one, with its optimizer, and serves it.
+func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, error) {
+	const op = "restore"
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	e, err := b.beginStep(op, m)
+	if err != nil {
+		return 0, err
+	}
+	defer e.training.Unlock()
+	from, ok := e.run.Checkpoint(step)
+	if !ok {
+		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)
+		return 0, &art.Error{Op: op, Err: err, Hint: "take one of those that Backend.Checkpoints lists"}
+	}
+	if err := e.run.Verify(step); err != nil {
+		return 0, err
+	}
+	next, err := e.restore(b, from, step)
+	if err != nil {
+		return 0, err
+	}
+	b.opts.Logger.Info("step restored", "model", m.Name(), "from", step, "step", next)
+	b.retain(m, e)
+	return next, nil
+}
+
+// restore commits and serves the checkpoint in a folder as the next step. e.training is held.
+func (e *entry) restore(b *Backend, from string, step int) (next int, err error) {
+	restored, state, err := readCheckpoint(from, e.base)
+	if err != nil {
+		return 0, checkpointError("restore", from, err)
+	}
+	onDevice, err := restored.upload(e.base)
+	if err != nil {
+		return 0, &art.Error{Op: "restore", Err: err}
+	}
+	next = e.run.Next()
+	update := runs.Update{Metrics: map[string]float64{"train/restored_step": float64(step)}}
+	if err := e.run.CommitUpdate(next, update, runs.CopyCheckpoint(from)); err != nil {
+		return 0, err
+	}
+	e.policy, e.state = restored, state
+	e.serving.Store(&serving{step: next, adapter: onDevice})
+	e.committed = time.Now()
+	return next, nil
+}
+
+// readCheckpoint reads policy and optimizer of a checkpoint.
+func readCheckpoint(dir string, s *base) (policy, *trainer.State, error) {
+	p, err := readPolicy(dir, s)
+	if err != nil {
+		return policy{}, nil, err
+	}
+	p, state, err := p.begin()
+	if err != nil {
+		return policy{}, nil, err
+	}
+	return p, state, readOptimizer(dir, state)
+}
+
+// checkpointError is the error of a checkpoint that cannot be read.
+func checkpointError(op, dir string, err error) error {
+	return &art.Error{
+		Op: op, Err: fmt.Errorf("%w: %s: %w", art.ErrCorrupt, dir, err),
+		Hint: "restore the folder from a copy, or move it away to continue from the previous step",
+	}
+}
+
+// Export writes m as a model of its own, the adapter of its newest step merged into the weights, or all weights of
+// that, into a new folder that transformers and [Open] read: config.json, safetensors and the tokenizer. opts may be
+// nil; its Edit sees the merged values. A folder that is not empty is an error.
+func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *model.SaveOptions) error {
+	e, err := b.stored("export", m)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	var adapter *lora.Adapter
+	from := e.base.path
+	if step := e.serving.Load().step; !m.Options().Frozen {
+		switch folder, ok := e.run.Checkpoint(step); {
+		case !ok:
+			err = fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)
+		case isFull(folder):
+			from = folder
+		default:
+			adapter, err = lora.Load(folder)
+		}
+	}
+	if err == nil {
+		err = export(from, dir, adapter, opts)
+	}
+	if err != nil {
+		return &art.Error{Op: "export", Err: err}
+	}
+	return nil
+}
+
+// export reads a model again, tensor by tensor: on the device its weights may be packed.
+func export(path, dir string, a *lora.Adapter, opts *model.SaveOptions) (err error) {
+	open, err := basemodel.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, open.Close()) }()
+	return open.Export(dir, a, opts)
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -179,4 +183,163 @@ func (s *base) contextHint() string {
 	}
 	return fmt.Sprintf("send fewer or shorter messages, or raise Context of local.Options, up to the model's limit of %d",
 		limit)
+}
+
+// checkSettings refuses tokens that the model does not have.
+func (s *base) checkSettings(op string, settings art.Sampling) error {
+	limit := s.config.VocabSize
+	bias := slices.Sorted(maps.Keys(settings.LogitBias))
+	for _, id := range slices.Concat(settings.StopTokenIDs, settings.AllowedTokenIDs, bias) {
+		if id < 0 || int(id) >= limit {
+			err := fmt.Errorf("%w: token %d of StopTokenIDs, AllowedTokenIDs or LogitBias is not in the vocabulary of %d",
+				art.ErrInvalid, id, limit)
+			return &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
+		}
+	}
+	return nil
+}
+
+// request returns the engine's form of the request, without stop strings.
+func (c *completion) request() engine.Request {
+	s := c.settings
+	return engine.Request{
+		Prompt: c.prompt, End: slices.Concat(c.end, s.StopTokenIDs), MaxTokens: s.MaxTokens, MinTokens: s.MinTokens,
+		Top: s.TopLogprobs, Seed: s.Seed, Adapter: c.now.adapter, Mask: c.mask,
+		Sampling: model.Sampling{
+			Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
+			Penalties: model.Penalties{
+				Bias: s.LogitBias, Repetition: s.RepetitionPenalty, Presence: s.PresencePenalty, Frequency: s.FrequencyPenalty,
+			},
+		},
+	}
+}
+
+// addPromptLogprobs scores the prompt if the request asks for its logprobs.
+func (c *completion) addPromptLogprobs(ctx context.Context, r *art.ChatResponse) error {
+	if c.settings.PromptLogprobs == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	top, err := engine.ScoreTop(engine.Scored{
+		Device: c.backend.device, Config: c.base.config, Params: c.base.params, Adapter: c.now.adapter, IDs: c.prompt,
+	}, *c.settings.PromptLogprobs)
+	if err != nil {
+		return &art.Error{Op: "prompt logprobs", Err: deviceError(err)}
+	}
+	r.PromptLogprobs = append([][]art.TokenLogprob{nil}, candidates(top)...)
+	return nil
+}
+
+// candidates converts lists of tokens; nil of nil.
+func candidates(list [][]engine.Candidate) [][]art.TokenLogprob {
+	if list == nil {
+		return nil
+	}
+	out := make([][]art.TokenLogprob, len(list))
+	for i, at := range list {
+		for _, c := range at {
+			out[i] = append(out[i], art.TokenLogprob(c))
+		}
+	}
+	return out
+}
+
+var _ driver.Streamer = (*Backend)(nil)
+
+// Stream is [Backend.Complete] that calls piece with what each token adds to the reply. A piece that takes long stalls
+// nobody, not even this reply: the next one has all that was sampled meanwhile.
+func (b *Backend) Stream(
+	ctx context.Context, m *art.Model, req *art.ChatRequest, piece func(art.Piece) error,
+) (*art.ChatResponse, error) {
+	c, err := b.newChat(ctx, "stream", m, req)
+	if err != nil {
+		return nil, err
+	}
+	reader := c.read()
+	out := c.pieces(piece, c.now.adapter != nil, func(id int32, p *art.Piece) {
+		delta := reader.Add(id)
+		p.Reasoning, p.Content = p.Reasoning+delta.Reasoning, p.Content+delta.Content
+		p.ToolCalls = append(p.ToolCalls, calls(delta)...)
+	})
+	result, err := out.run(ctx, c.request())
+	if err != nil {
+		return nil, err
+	}
+	last, _, _ := reader.Close() // what is malformed is in the response
+	p := art.Piece{Reasoning: last.Reasoning, Content: last.Content, ToolCalls: calls(last)}
+	if err := out.last(p); err != nil {
+		return nil, err
+	}
+	return c.response(ctx, result)
+}
+
+// calls returns the calls of a delta, which are whole: the reader does not give them early.
+func calls(d chat.Delta) (out []art.ToolCall) {
+	for _, c := range d.ToolCalls {
+		out = append(out, art.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	}
+	return out
+}
+
+// pieces hands out a reply.
+type pieces struct {
+	*completion
+	to     func(art.Piece) error
+	tokens bool                         // pieces have ids and logprobs
+	text   func(id int32, p *art.Piece) // adds the text of a token
+	begun  bool
+	failed error // of to
+}
+
+func (c *completion) pieces(to func(art.Piece) error, tokens bool, text func(int32, *art.Piece)) *pieces {
+	return &pieces{completion: c, to: to, tokens: tokens, text: text}
+}
+
+// run samples the reply. An error of to is returned as it is.
+func (o *pieces) run(ctx context.Context, r engine.Request) (*engine.Result, error) {
+	result, err := o.base.engine.Stream(ctx, r, o.add)
+	if o.failed != nil {
+		return nil, o.failed
+	}
+	if err != nil {
+		return nil, o.base.completionError(err)
+	}
+	return result, nil
+}
+
+// add hands out tokens.
+func (o *pieces) add(tokens []engine.Token) error {
+	var p art.Piece
+	for _, t := range tokens {
+		o.text(t.ID, &p)
+		if !o.tokens {
+			continue
+		}
+		p.IDs, p.Logprobs = append(p.IDs, t.ID), append(p.Logprobs, t.Logprob)
+		if t.Top != nil {
+			p.TopLogprobs = append(p.TopLogprobs, candidates([][]engine.Candidate{t.Top})...)
+		}
+	}
+	o.failed = o.send(p)
+	return o.failed
+}
+
+// last hands out the text that was held back, if there is any.
+func (o *pieces) last(p art.Piece) error {
+	if p.Reasoning == "" && p.Content == "" && len(p.ToolCalls) == 0 {
+		return nil
+	}
+	return o.send(p)
+}
+
+// send hands out a piece. The first one has the prompt.
+func (o *pieces) send(p art.Piece) error {
+	p.ID, p.Model = o.id, o.model
+	if o.tokens && !o.begun {
+		p.PromptIDs = o.prompt
+	}
+	o.begun = true
+	return o.to(p)
 }

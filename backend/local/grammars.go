@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goart-dev/art"
@@ -196,4 +197,98 @@ func formatGrammar(f *art.ResponseFormat) grammar.Grammar {
 		return grammar.Choice(f.Choice...)
 	}
 	return grammar.JSONObject(nil)
+}
+
+// limits are a mask for AllowedTokenIDs and BadWords, within that of a grammar.
+type limits struct {
+	grammar engine.Mask // nil: any text
+	allowed []uint32    // a bit for each id; nil: all
+	bad     [][]int32   // words, as tokens
+	said    []int32     // the last tokens of the reply, as many as the longest word has
+}
+
+// limited returns a mask that restricts further what another one allows, which may be nil.
+func (s *base) limited(grammar engine.Mask, settings art.Sampling) engine.Mask {
+	if settings.AllowedTokenIDs == nil && len(settings.BadWords) == 0 {
+		return grammar
+	}
+	l := &limits{grammar: grammar}
+	if settings.AllowedTokenIDs != nil {
+		l.allowed = make([]uint32, (s.config.VocabSize+31)/32)
+		for _, id := range settings.AllowedTokenIDs {
+			l.allowed[id/32] |= 1 << (id % 32)
+		}
+	}
+	for _, word := range settings.BadWords {
+		for _, spelled := range []string{word, " " + strings.TrimLeft(word, " ")} {
+			if ids := s.tokenizer.Encode(spelled, false); len(ids) > 0 {
+				l.bad = append(l.bad, ids)
+			}
+		}
+	}
+	return l
+}
+
+// Mask implements [engine.Mask].
+func (l *limits) Mask(dst []uint32) {
+	if l.grammar != nil {
+		l.grammar.Mask(dst)
+	} else {
+		for i := range dst {
+			dst[i] = ^uint32(0)
+		}
+	}
+	for i, word := range l.allowed {
+		dst[i] &= word
+	}
+	for _, word := range l.bad {
+		last := len(word) - 1
+		if id := word[last]; l.ends(word[:last]) && int(id/32) < len(dst) {
+			dst[id/32] &^= 1 << (id % 32)
+		}
+	}
+}
+
+// ends reports whether the reply so far ends with tokens.
+func (l *limits) ends(tokens []int32) bool {
+	return len(tokens) <= len(l.said) && slices.Equal(l.said[len(l.said)-len(tokens):], tokens)
+}
+
+// Accept implements [engine.Mask].
+func (l *limits) Accept(id int32) error {
+	longest := 0
+	for _, word := range l.bad {
+		longest = max(longest, len(word))
+	}
+	l.said = append(l.said, id)
+	l.said = l.said[max(0, len(l.said)-longest):]
+	if l.grammar == nil {
+		return nil
+	}
+	return l.grammar.Accept(id)
+}
+
+// Finished implements [engine.Mask]. Only a grammar finishes a reply.
+func (l *limits) Finished() bool { return l.grammar != nil && l.grammar.Finished() }
+
+// templateOf returns the chat template of a model. Parts of replies that cannot be parsed are logged.
+func (b *Backend) templateOf(s *base, m *art.Model) (*chat.Template, error) {
+	t, err := s.template.With(chat.Options{ToolFormat: m.Options().ToolFormat})
+	if err != nil {
+		err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
+		return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.ToolFormat"}
+	}
+	for _, warning := range t.Warnings() {
+		b.opts.Logger.Warn("not all replies to the chat template can be parsed", "model", m.Name(), "template", warning)
+	}
+	return t, nil
+}
+
+// promptError translates an error of rendering a prompt.
+func promptError(err error) error {
+	e := &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+	if errors.Is(err, chat.ErrToolsLeftOut) {
+		e.Hint = `set ModelOptions.ToolFormat, such as to "hermes", or send no tools and no calls of tools`
+	}
+	return e
 }

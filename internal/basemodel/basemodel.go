@@ -5,9 +5,14 @@ package basemodel
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/goart-dev/art/internal/gguf"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 	"github.com/goart-dev/art/tokenizer"
@@ -73,4 +78,134 @@ func IsFile(path string) bool {
 func IsFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// Export writes the model with an adapter added to its weights, and its tokenizer, into a folder that transformers
+// reads: a new one, or an empty one. a may be nil. opts may be nil; its Edit sees the sums.
+func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) error {
+	o := model.SaveOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	if a != nil {
+		var layers []lora.LayerShape
+		for _, l := range b.Config.Adaptable() {
+			layers = append(layers, lora.LayerShape(l))
+		}
+		if err := errors.Join(a.Check(layers), b.checkTied(a)); err != nil {
+			return err
+		}
+		o.Edit = func(name string, values []float32) error {
+			if err := merge(a, name, values); err != nil || opts == nil || opts.Edit == nil {
+				return err
+			}
+			return opts.Edit(name, values)
+		}
+	}
+	if err := newFolder(dir); err != nil {
+		return err
+	}
+	if err := ExportTokenizer(b.path, dir); err != nil {
+		return err
+	}
+	return b.Save(dir, &o)
+}
+
+// checkTied reports an adapter of the embedding or the head of a model in which these are one matrix: the sums differ.
+func (b *Base) checkTied(a *lora.Adapter) error {
+	for _, name := range []string{"model.embed_tokens", "lm_head"} {
+		if _, ok := a.Layer(name); ok && b.Config.TieEmbeddings {
+			return fmt.Errorf("the adapter has %s, which cannot be merged: embedding and head of the base are one matrix", name)
+		}
+	}
+	return nil
+}
+
+// merge adds the part of an adapter that belongs to a tensor.
+func merge(a *lora.Adapter, name string, values []float32) error {
+	layer, isWeight := strings.CutSuffix(name, ".weight")
+	if _, ok := a.Layer(layer); !ok || !isWeight {
+		return nil
+	}
+	return a.Merge(values, layer)
+}
+
+// newFolder makes a folder, which must not hold anything yet.
+func newFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: name a new folder", dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755)
+}
+
+// tokenizerFiles are what a folder may have beside config.json and weights, for its tokenizer and the defaults of
+// sampling.
+var tokenizerFiles = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+	"tokenizer.model",
+	"chat_template.jinja", "additional_chat_templates/*.jinja", "generation_config.json",
+}
+
+// ExportTokenizer writes the tokenizer of a base model into a folder, as files that transformers reads.
+func ExportTokenizer(path, dir string) error {
+	switch {
+	case path == tiny.Name:
+		vocabulary, config := tiny.Tokenizer()
+		return errors.Join(
+			os.WriteFile(filepath.Join(dir, "tokenizer.json"), vocabulary, 0o644),
+			os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), config, 0o644),
+		)
+	case IsFile(path):
+		return exportGGUFTokenizer(path, dir)
+	}
+	for _, pattern := range tokenizerFiles {
+		files, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := copyFile(file, filepath.Join(dir, filepath.Dir(pattern), filepath.Base(file))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copyFile copies a file, and makes the folder that it goes to.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// exportGGUFTokenizer writes the tokenizer of a GGUF file.
+func exportGGUFTokenizer(path, dir string) error {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	vocabulary, config, err := tokenizer.ExportGGUF(f.Metadata())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "tokenizer.json"), vocabulary, 0o644),
+		os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), config, 0o644),
+	)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
@@ -184,4 +185,131 @@ func (e *Engine) submit(j *job) error {
 	}
 	e.inside.Add(-1)
 	return err
+}
+
+// feed hands the tokens of one reply from the loop to its caller. The loop never waits: tokens that the caller has not
+// taken are kept, of which there are at most as many as the reply has.
+type feed struct {
+	mu     sync.Mutex
+	tokens []Token
+	wake   chan struct{} // has an element if there may be tokens
+}
+
+// push adds a token. A nil feed takes none.
+func (f *feed) push(t Token) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	f.tokens = append(f.tokens, t)
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the tokens since the last call.
+func (f *feed) take() []Token {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tokens := f.tokens
+	f.tokens = nil
+	return tokens
+}
+
+// Stream is [Engine.Complete] that calls emit, in the goroutine of the caller, with the tokens of the reply as they
+// are sampled: each once, in order, all before it returns a result.
+//
+// A slow emit stalls nobody, not even its own reply: it is called with all tokens that were sampled since its last
+// call. If emit returns an error the request is cancelled, and that is the error of Stream.
+func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error) (*Result, error) {
+	if err := r.check(e.opts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the loop drops the job before its next round
+	j := newJob(ctx, r, e.opts)
+	j.feed = &feed{wake: make(chan struct{}, 1)}
+	if err := e.submit(j); err != nil {
+		return nil, err
+	}
+	for {
+		select {
+		case <-j.feed.wake:
+			if err := j.feed.emit(emit); err != nil {
+				return nil, err
+			}
+		case o := <-j.reply:
+			if err := j.feed.emit(emit); err != nil {
+				return nil, err
+			}
+			return o.result, o.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// emit calls f with the tokens since the last call, if there are any.
+func (f *feed) emit(to func([]Token) error) error {
+	if tokens := f.take(); len(tokens) > 0 {
+		return to(tokens)
+	}
+	return nil
+}
+
+// Stats say what an engine does, after its last round.
+type Stats struct {
+	Running, Waiting int // requests
+	Blocks           int // of the KV cache
+	Free             int // of them, those that hold nothing,
+	Cached           int // and those that hold tokens of earlier requests only
+	Totals
+	schedule.Stats // since the start
+}
+
+// Totals count what an engine has computed since the start.
+type Totals struct {
+	Rounds    int // calls of the device
+	Steps     int // of the loops of calls that decode many tokens, each of which makes a token of each slot
+	Shared    int // of these steps, those that read once what the slots have in common
+	Prefilled int // tokens of prompts, and of replies that had lost their blocks
+	Sampled   int // tokens of replies
+}
+
+// Stats returns what the engine does. Waiting has the requests that it has not taken yet.
+func (e *Engine) Stats() Stats {
+	s := *e.stats.Load()
+	s.Waiting = max(s.Waiting, int(e.inside.Load())-s.Running)
+	return s
+}
+
+// add adds the stats of another engine.
+func (s *Stats) add(o Stats) {
+	s.Running, s.Waiting = s.Running+o.Running, s.Waiting+o.Waiting
+	s.Blocks, s.Free, s.Cached = s.Blocks+o.Blocks, s.Free+o.Free, s.Cached+o.Cached
+	s.Rounds, s.Steps, s.Shared = s.Rounds+o.Rounds, s.Steps+o.Steps, s.Shared+o.Shared
+	s.Prefilled, s.Sampled = s.Prefilled+o.Prefilled, s.Sampled+o.Sampled
+	s.Preempted, s.Evicted = s.Preempted+o.Preempted, s.Evicted+o.Evicted
+	s.Copied, s.Reused = s.Copied+o.Copied, s.Reused+o.Reused
+}
+
+// count counts the tokens of a round.
+func (l *loop) count(r schedule.Round) {
+	l.totals.Rounds++
+	for _, row := range r.Rows {
+		if len(row.Tokens) > 1 || len(l.jobs[row.Task].result.IDs) == 0 {
+			l.totals.Prefilled += len(row.Tokens)
+		}
+	}
+}
+
+// publish sets the stats.
+func (l *loop) publish() {
+	free, cached := l.sched.Blocks()
+	l.stats.Store(&Stats{
+		Running: l.opts.Slots - l.sched.Free(), Waiting: l.sched.Waiting(),
+		Blocks: l.runner.shapes.Blocks - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
+	})
 }

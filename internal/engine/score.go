@@ -70,3 +70,111 @@ func checkScored(c *model.Config, ids []int32) error {
 	}
 	return (&Request{Prompt: ids}).check(Options{Config: c, Context: c.MaxPositions + 1})
 }
+
+// Scored is what [ScoreTop] scores: ids under the model with an adapter, which may be nil.
+type Scored struct {
+	Device  compute.Backend
+	Config  *model.Config
+	Params  *model.Params
+	Adapter *Adapter
+	IDs     []int32
+}
+
+// ScoreTop returns, for each of the ids but the first, that token and then those of the n likeliest at its position
+// that differ from it. Logprobs are those of [Score], bit for bit, and so are errors. Shape legend: T tokens, D hidden,
+// C rows that are on the host at once, V vocabulary.
+func ScoreTop(s Scored, n int) ([][]Candidate, error) {
+	if err := checkScored(s.Config, s.IDs); err != nil {
+		return nil, err
+	}
+	t := len(s.IDs) - 1
+	if t == 0 {
+		return nil, nil
+	}
+	rows := &rowScorer{Scored: s, run: &runner{config: s.Config, params: s.Params}, t: t, c: min(t, scoredRows)}
+	out, err := rows.score(n)
+	if err != nil {
+		return nil, fmt.Errorf("engine: score: %w", err)
+	}
+	return out, nil
+}
+
+// rowScorer computes the hidden states once, and the logprobs of some rows at a time.
+type rowScorer struct {
+	Scored
+	run  *runner
+	t, c int
+}
+
+func (s *rowScorer) score(n int) ([][]Candidate, error) {
+	hidden, err := s.hidden()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = hidden.FinalizeAll() }() // nothing is lost
+	exec, err := NewExec(s.Device, s.head)
+	if err != nil {
+		return nil, err
+	}
+	defer exec.Finalize()
+	var out [][]Candidate
+	for len(out) < s.t {
+		first := min(len(out), s.t-s.c) // the last rows may be computed twice
+		logprobs, err := s.rows(exec, hidden, first)
+		if err != nil {
+			return nil, err
+		}
+		for i := len(out); i < first+s.c; i++ {
+			v := s.Config.VocabSize
+			list := candidatesOf(logprobs[(i-first)*v:][:v], s.IDs[i+1], n)
+			if err := checkFinite(i, list[0].Logprob); err != nil {
+				return nil, err
+			}
+			out = append(out, list)
+		}
+	}
+	return out, nil
+}
+
+// candidatesOf returns a token, and then the n likeliest but that one.
+func candidatesOf(logprobs []float32, id int32, n int) []Candidate {
+	list := []Candidate{candidate(logprobs, id)}
+	for _, c := range likeliest(logprobs, n) {
+		if c.ID != id {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// hidden computes the hidden states [T, D].
+func (s *rowScorer) hidden() (*tensors.Tensor, error) {
+	exec, err := NewExec(s.Device, func(in []*Node) *Node {
+		f, rest := s.run.forward(s.Adapter, in)
+		hidden, _ := f.Hidden(model.Input{Tokens: rest[0]})
+		return Reshape(hidden, s.t, s.Config.HiddenSize)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer exec.Finalize()
+	ids := s.IDs[:s.t:s.t]
+	return exec.Call1(append(s.run.weights(s.Adapter), tensors.FromFlatDataAndDimensions(ids, 1, s.t))...)
+}
+
+// head builds the logprobs [C, V] of the rows of the hidden states from a number on.
+func (s *rowScorer) head(in []*Node) []*Node {
+	f, rest := s.run.forward(s.Adapter, in)
+	rows := DynamicSlice(rest[0], []*Node{rest[1], ZerosLike(rest[1])}, []int{s.c, s.Config.HiddenSize})
+	return []*Node{f.LogProbs(rows)}
+}
+
+// rows computes the logprobs [C, V] of the rows from first on.
+func (s *rowScorer) rows(exec *Exec, hidden *tensors.Tensor, first int) ([]float32, error) {
+	out, err := exec.Call(append(s.run.weights(s.Adapter), hidden, int32(first))...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out[0].FinalizeAll() }() // an error of the read is the one to report
+	return tensors.CopyFlatData[float32](out[0])
+}

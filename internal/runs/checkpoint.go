@@ -3,10 +3,15 @@ package runs
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
+
+	"github.com/goart-dev/art"
 )
 
 // Latest returns the newest step that has a checkpoint; ok is false when there is none.
@@ -177,4 +182,196 @@ func (r *Run) delete(step int) error {
 	defer r.mu.Unlock()
 	r.steps = slices.DeleteFunc(r.steps, func(s int) bool { return s == step })
 	return nil
+}
+
+// CopyCheckpoint returns what [Run.Commit] writes when a step is the same as that in the folder of another checkpoint,
+// of this run or another one, without some of its files. Files become hard links where the file system has them, so
+// that weights that did not change take no more room; files of a checkpoint are never written again.
+func CopyCheckpoint(from string, without ...string) func(dir string) error {
+	return func(dir string) error {
+		return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+			name, relErr := filepath.Rel(from, path)
+			switch {
+			case err != nil || relErr != nil:
+				return errors.Join(err, relErr)
+			case name == ".":
+				return nil
+			case slices.Contains([]string{modelName, manifestName, UpdateFile}, name) || slices.Contains(without, name):
+				return nil // the former are written with each commit, or about the update to that step
+			case entry.IsDir():
+				return os.Mkdir(filepath.Join(dir, name), 0o755)
+			}
+			return linkOrCopy(path, filepath.Join(dir, name))
+		})
+	}
+}
+
+// linkOrCopy makes a hard link, or a copy where that is not possible.
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// weightsPrefix begins the step of a [Reference] that names weights which were saved apart from steps.
+const weightsPrefix = "weights/"
+
+// SavedWeights describes weights that are stored under a name of their own.
+type SavedWeights struct {
+	Name  string
+	Bytes int64 // of its files
+}
+
+func (r *Run) weights() string { return filepath.Join(r.dir, "weights") }
+
+// WeightsReference names saved weights of the run.
+func (r *Run) WeightsReference(name string) Reference {
+	ref := ReferenceOf(r.dir)
+	ref.Step = weightsPrefix + name
+	return ref
+}
+
+// SaveWeights stores a folder that write fills, as [Run.Commit] does, under a name that is not used yet. Steps are not
+// concerned.
+func (r *Run) SaveWeights(name string, write func(dir string) error) error {
+	const op = "save weights"
+	return r.record(op, func() error {
+		if err := checkName("weights", name); err != nil {
+			return invalid(op, err)
+		}
+		final := filepath.Join(r.weights(), name)
+		if _, err := os.Lstat(final); err == nil {
+			return invalid(op, fmt.Errorf("%s is stored already", r.WeightsReference(name)))
+		}
+		if err := r.saveWeights(final, write); err != nil {
+			return storage(op, err, "nothing was stored")
+		}
+		return nil
+	})
+}
+
+func (r *Run) saveWeights(final string, write func(dir string) error) error {
+	if _, err := os.Lstat(r.weights()); errors.Is(err, fs.ErrNotExist) {
+		if err := r.disk.Mkdir(r.weights()); err != nil {
+			return err
+		}
+		if err := r.disk.SyncDir(r.dir); err != nil {
+			return err
+		}
+	}
+	temp := r.temp(final)
+	if err := r.disk.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := r.stage(temp, write); err != nil {
+		return errors.Join(err, r.disk.RemoveAll(temp))
+	}
+	if err := r.disk.Rename(temp, final); err != nil {
+		return errors.Join(err, r.disk.RemoveAll(temp))
+	}
+	if err := r.disk.SyncDir(r.weights()); err != nil {
+		return errors.Join(err, r.discard(final))
+	}
+	return nil
+}
+
+// SavedWeights lists what [Run.SaveWeights] has stored, the oldest first.
+func (r *Run) SavedWeights() ([]SavedWeights, error) {
+	entries, err := os.ReadDir(r.weights())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, storage("list weights", err, "")
+	}
+	type aged struct {
+		SavedWeights
+		time int64
+	}
+	var list []aged
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), tempPrefix) {
+			continue // deleted meanwhile, or being written
+		}
+		list = append(list, aged{SavedWeights{e.Name(), folderBytes(filepath.Join(r.weights(), e.Name()))},
+			info.ModTime().UnixNano()})
+	}
+	slices.SortStableFunc(list, func(a, b aged) int { return int(min(1, max(-1, a.time-b.time))) })
+	var out []SavedWeights
+	for _, w := range list {
+		out = append(out, w.SavedWeights)
+	}
+	return out, nil
+}
+
+// folderBytes is the size of the files of a folder.
+func folderBytes(dir string) (n int64) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// WeightsDir returns the folder of saved weights, whose files it verifies.
+func (r *Run) WeightsDir(name string) (dir string, err error) {
+	const op = "read weights"
+	if err := checkName("weights", name); err != nil {
+		return "", invalid(op, err)
+	}
+	dir = filepath.Join(r.weights(), name)
+	if _, err := os.Stat(dir); err != nil {
+		saved, _ := r.SavedWeights()
+		var names []string
+		for _, w := range saved {
+			names = append(names, w.Name)
+		}
+		return "", &art.Error{Op: op, Err: fmt.Errorf("%w: there are no weights %q in %s", art.ErrInvalid, name, r.dir),
+			Hint: fmt.Sprintf("it has %q", names)}
+	}
+	if err := verify(dir); err != nil {
+		return "", corrupt(op, err, "restore "+dir+" from a backup, or take other weights")
+	}
+	return dir, nil
+}
+
+// DeleteWeights deletes saved weights.
+func (r *Run) DeleteWeights(name string) error {
+	const op = "delete weights"
+	return r.change(op, func() error {
+		if err := checkName("weights", name); err != nil {
+			return invalid(op, err)
+		}
+		dir := filepath.Join(r.weights(), name)
+		if _, err := os.Stat(dir); err != nil {
+			return invalid(op, fmt.Errorf("there are no weights %q in %s", name, r.dir))
+		}
+		if err := r.discard(dir); err != nil {
+			return storage(op, err, "")
+		}
+		return nil
+	})
+}
+
+// Find returns the folder that the step of a [Reference] names: a checkpoint, or saved weights. Its files are verified.
+func (r *Reader) Find(step string) (dir string, err error) {
+	if name, ok := strings.CutPrefix(step, weightsPrefix); ok {
+		return r.run.WeightsDir(name)
+	}
+	n, err := r.Resolve(step)
+	if err != nil {
+		return "", err
+	}
+	return r.Checkpoint(n)
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/goart-dev/art"
 )
 
 // Entry is what the index of a trajectory file says of one trajectory: everything but what was said.
@@ -170,4 +172,324 @@ func scanRows(file *parquet.File, first int64, yield func(*trajectoryRow) (bool,
 			return fmt.Errorf("it ends early: %w", err)
 		}
 	}
+}
+
+// columns reads rows column by column. A generic reader of rows takes several times as long, and the page of runs looks
+// through 100,000 trajectories while somebody waits.
+type columns interface {
+	// all are the columns by their paths.
+	all() map[string]*column
+}
+
+// scanColumns calls yield at each row of a file, which has to take the values of the row from all columns, until it
+// returns false.
+func scanColumns(file *parquet.File, c columns, yield func() (bool, error)) error {
+	for _, rows := range file.RowGroups() {
+		more, err := scanRowGroup(file.Schema(), rows, c.all(), yield)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// scanRowGroup is scanColumns of a row group.
+func scanRowGroup(
+	schema *parquet.Schema, rows parquet.RowGroup, all map[string]*column, yield func() (bool, error),
+) (more bool, err error) {
+	defer func() {
+		for _, c := range all {
+			c.close()
+		}
+	}()
+	for path, c := range all {
+		if err := c.open(schema, rows, path); err != nil {
+			return false, err
+		}
+	}
+	for range rows.NumRows() {
+		if more, err := yield(); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// column reads the values of one column in order.
+//
+// The levels of Parquet say where a value belongs: repetition level 0 begins a row, 1 an element of its list, 2 an
+// element of a list in that; a value that is not there, as of an empty list, has less than the full definition level.
+type column struct {
+	reader parquet.ColumnChunkValueReader
+	full   int             // definition level of a value that is there
+	buffer []parquet.Value // what was read of a page
+	next   []parquet.Value // of it: what was not taken
+}
+
+// open begins a row group.
+func (c *column) open(schema *parquet.Schema, rows parquet.RowGroup, path string) error {
+	found, ok := schema.Lookup(strings.Split(path, ".")...)
+	if !ok {
+		return fmt.Errorf("it has no column %s", path)
+	}
+	c.reader = parquet.NewColumnChunkValueReader(rows.ColumnChunks()[found.ColumnIndex])
+	c.full, c.next = found.MaxDefinitionLevel, nil
+	if c.buffer == nil {
+		c.buffer = make([]parquet.Value, 256)
+	}
+	return nil
+}
+
+func (c *column) close() {
+	if c.reader != nil {
+		_ = c.reader.Close() // nothing is written
+		c.reader = nil
+	}
+}
+
+// peek returns the next value, nil at the end. It is valid until the next peek after it was taken.
+func (c *column) peek() (*parquet.Value, error) {
+	for len(c.next) == 0 {
+		n, err := c.reader.ReadValues(c.buffer)
+		c.next = c.buffer[:n]
+		if n == 0 && errors.Is(err, io.EOF) {
+			return nil, nil //nolint:nilnil // the end is no error here
+		}
+		if n == 0 && err != nil {
+			return nil, err
+		}
+	}
+	return &c.next[0], nil
+}
+
+// value takes the value of a row, false for none.
+func (c *column) value() (v parquet.Value, ok bool, err error) {
+	next, err := c.peek()
+	if err != nil {
+		return v, false, err
+	}
+	if next == nil {
+		return v, false, io.ErrUnexpectedEOF
+	}
+	c.next = c.next[1:]
+	return *next, next.DefinitionLevel() == c.full, nil
+}
+
+// number takes the integer of a row, or returns none.
+func (c *column) number(none int) (int, error) {
+	v, ok, err := c.value()
+	if err != nil || !ok {
+		return none, err
+	}
+	return int(v.Int64()), nil
+}
+
+// elements takes the values of a row, with the index of the element of each.
+func (c *column) elements(yield func(element int, v *parquet.Value)) error {
+	element := -1
+	for {
+		v, err := c.peek()
+		switch {
+		case err != nil:
+			return err
+		case element < 0 && (v == nil || v.RepetitionLevel() != 0):
+			return io.ErrUnexpectedEOF
+		case element >= 0 && (v == nil || v.RepetitionLevel() == 0):
+			return nil
+		}
+		if v.RepetitionLevel() <= 1 {
+			element++
+		}
+		if v.DefinitionLevel() == c.full {
+			yield(element, v)
+		}
+		c.next = c.next[1:]
+	}
+}
+
+// texts is elements of a column of texts.
+func (c *column) texts(yield func(element int, text string)) error {
+	return c.elements(func(element int, v *parquet.Value) { yield(element, string(v.ByteArray())) })
+}
+
+// entryColumns reads entries.
+type entryColumns struct {
+	group, trajectory, reward, start, duration, first, last column
+
+	scenario, attempt, tries, kind, message, stack column // one value per failure of a group
+}
+
+func (c *entryColumns) all() map[string]*column {
+	const failure = "group.failures.list.element."
+	return map[string]*column{
+		"group_index": &c.group, "trajectory_index": &c.trajectory, "reward": &c.reward, "start": &c.start,
+		"duration_ns": &c.duration, "first_policy_step": &c.first, "last_policy_step": &c.last,
+		failure + "scenario": &c.scenario, failure + "attempt": &c.attempt, failure + "tries": &c.tries,
+		failure + "type": &c.kind, failure + "message": &c.message, failure + "stack": &c.stack,
+	}
+}
+
+// entry reads the next row.
+func (c *entryColumns) entry() (e Entry, err error) {
+	var start, duration int
+	for _, f := range [...]struct {
+		column *column
+		to     *int
+		none   int
+	}{
+		{&c.group, &e.Group, 0}, {&c.trajectory, &e.Trajectory, -1}, {&c.start, &start, 0}, {&c.duration, &duration, 0},
+		{&c.first, &e.FirstStep, -1}, {&c.last, &e.LastStep, -1},
+	} {
+		if *f.to, err = f.column.number(f.none); err != nil {
+			return e, err
+		}
+	}
+	reward, ok, err := c.reward.value()
+	if err != nil {
+		return e, err
+	}
+	if ok {
+		e.Reward = reward.Double()
+	}
+	if start != 0 {
+		e.Start = time.UnixMicro(int64(start)).UTC()
+	}
+	e.Duration = time.Duration(duration)
+	e.Failures, err = c.failures()
+	return e, err
+}
+
+// failures reads the failures of a row.
+func (c *entryColumns) failures() (list []art.Failure, err error) {
+	err = c.scenario.elements(func(_ int, v *parquet.Value) {
+		list = append(list, art.Failure{Scenario: int(v.Int64())})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range [...]struct {
+		column *column
+		set    func(f *art.Failure, v *parquet.Value)
+	}{
+		{&c.attempt, func(f *art.Failure, v *parquet.Value) { f.Attempt = int(v.Int64()) }},
+		{&c.tries, func(f *art.Failure, v *parquet.Value) { f.Tries = int(v.Int64()) }},
+		{&c.kind, func(f *art.Failure, v *parquet.Value) { f.Type = string(v.ByteArray()) }},
+		{&c.message, func(f *art.Failure, v *parquet.Value) { f.Message = string(v.ByteArray()) }},
+		{&c.stack, func(f *art.Failure, v *parquet.Value) { f.Stack = string(v.ByteArray()) }},
+	} {
+		n := 0
+		err := f.column.elements(func(i int, v *parquet.Value) {
+			if n++; i < len(list) {
+				f.set(&list[i], v)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n != len(list) {
+			return nil, fmt.Errorf("a row has %d scenarios of failures and %d other values", len(list), n)
+		}
+	}
+	return list, nil
+}
+
+// textColumns reads what was said. A message is an element of its row, a tool call an element of a message.
+type textColumns struct {
+	group, trajectory              column
+	role, content, reasoning, name column // one value per message
+	callID, callName, arguments    column // one value per tool call
+}
+
+// all are the columns with their names.
+func (c *textColumns) all() map[string]*column {
+	return map[string]*column{
+		"group_index": &c.group, "trajectory_index": &c.trajectory,
+		"messages.list.element.role": &c.role, "messages.list.element.content": &c.content,
+		"messages.list.element.reasoning": &c.reasoning, "messages.list.element.name": &c.name,
+		"messages.list.element.tool_calls.list.element.id":        &c.callID,
+		"messages.list.element.tool_calls.list.element.name":      &c.callName,
+		"messages.list.element.tool_calls.list.element.arguments": &c.arguments,
+	}
+}
+
+// text is a row: its messages without samples. trajectory is -1 for a group without trajectories.
+type text struct {
+	group, trajectory int
+	messages          []art.Message
+}
+
+// row reads the next row.
+func (c *textColumns) row() (t text, err error) {
+	if t.group, err = c.group.number(0); err != nil {
+		return t, err
+	}
+	if t.trajectory, err = c.trajectory.number(-1); err != nil {
+		return t, err
+	}
+	if t.messages, err = c.messages(); err != nil {
+		return t, err
+	}
+	return t, c.calls(t.messages)
+}
+
+// messages reads the messages of a row but for their tool calls.
+func (c *textColumns) messages() (list []art.Message, err error) {
+	err = c.role.texts(func(_ int, role string) { list = append(list, art.Message{Role: art.Role(role)}) })
+	for _, f := range [...]struct {
+		column *column
+		field  func(m *art.Message) *string
+	}{
+		{&c.content, func(m *art.Message) *string { return &m.Content }},
+		{&c.reasoning, func(m *art.Message) *string { return &m.Reasoning }},
+		{&c.name, func(m *art.Message) *string { return &m.Name }},
+	} {
+		n := 0
+		err = errors.Join(err, f.column.texts(func(message int, text string) {
+			if n++; message < len(list) {
+				*f.field(&list[message]) = text
+			}
+		}))
+		if err == nil && n != len(list) {
+			err = fmt.Errorf("a row has %d roles of messages and %d other texts", len(list), n)
+		}
+	}
+	return list, err
+}
+
+// calls reads the tool calls of the messages of a row.
+func (c *textColumns) calls(messages []art.Message) error {
+	type call struct {
+		art.ToolCall
+		message int
+	}
+	var list []call
+	err := c.callName.texts(func(message int, name string) {
+		list = append(list, call{art.ToolCall{Name: name}, message})
+	})
+	for _, f := range [...]struct {
+		column *column
+		field  func(c *call) *string
+	}{
+		{&c.callID, func(c *call) *string { return &c.ID }},
+		{&c.arguments, func(c *call) *string { return &c.Arguments }},
+	} {
+		n := 0
+		err = errors.Join(err, f.column.texts(func(_ int, text string) {
+			if n < len(list) {
+				*f.field(&list[n]) = text
+			}
+			n++
+		}))
+		if err == nil && n != len(list) {
+			err = fmt.Errorf("a row has %d names of tool calls and %d other texts", len(list), n)
+		}
+	}
+	for _, l := range list {
+		if l.message >= len(messages) {
+			return fmt.Errorf("a row has %d messages and a tool call in number %d", len(messages), l.message)
+		}
+		m := &messages[l.message]
+		m.ToolCalls = append(m.ToolCalls, l.ToolCall)
+	}
+	return err
 }

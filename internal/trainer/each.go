@@ -8,9 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gomlx/compute"
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/model"
 )
 
 // work is what is computed of each of some micro-batches.
@@ -126,4 +130,157 @@ func inParallel(ctx context.Context, from, to, workers int, f func(worker, i int
 	close(next)
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// A graph is compiled for each layout of a micro-batch, and an agent whose conversations vary in length has new ones in
+// every step. So programs are kept while there is room for them, and compiled again when they are needed later.
+
+// graphFunction is a graph of a trainer, whose inputs have the shapes of a layout.
+type graphFunction struct {
+	name  graphName
+	build func(in []*Node) []*Node
+}
+
+// graphName names the graph of a loss, or that of logprobs, whose loss is empty.
+type graphName struct {
+	loss      string // see grpo.LossSpec
+	backward  bool
+	recompute bool
+}
+
+// programKey names a program of a trainer.
+type programKey struct {
+	target string // its layout
+	graph  graphName
+	layout grpo.Layout
+}
+
+// key names the program of a graph for a layout.
+func (t *Trainer) key(f graphFunction, layout grpo.Layout) programKey {
+	return programKey{t.target.layout, f.name, layout}
+}
+
+// call runs a graph on a micro-batch, on the device of a number.
+func (t *Trainer) call(at int, f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
+	return t.places()[at].programs.Call(t.key(f, layout), f.build, in)
+}
+
+// lossGraph is the graph of a loss: with backward the gradients of the trained tensors, for which layers may be
+// computed again; then the loss, its metrics as one vector, and the logprobs.
+func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction {
+	name := graphName{l.Spec().Key, backward, recompute}
+	return graphFunction{name, func(in []*Node) []*Node {
+		forward, trained, in := t.target.split(in)
+		read, others := grpo.LogprobInputsOf(in)
+		states, gradient := t.hidden(forward, read, recompute)
+		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
+		logprobs := forward.TokenLogProbs(hidden, read.Target)
+		inputs := grpo.LossInputsOf(others, logprobs)
+		if l.Spec().Entropy {
+			// Behind the logprobs: their logits are not kept for it.
+			inputs.Entropy = forward.TokenEntropy(SchedulingBarrier(hidden, logprobs))
+		}
+		loss, metrics := grpo.BuildLoss(l, inputs)
+		out := []*Node{loss, metrics, logprobs}
+		if backward {
+			out = append(gradient(loss, trained...), out...)
+		}
+		return out
+	}}
+}
+
+// scoreGraph is the graph of the logprobs of a micro-batch.
+func (t *Trainer) scoreGraph() graphFunction {
+	return graphFunction{graphName{}, func(in []*Node) []*Node {
+		forward, _, in := t.target.split(in)
+		read, _ := grpo.LogprobInputsOf(in)
+		return []*Node{tokenLogprobs(forward, read)}
+	}}
+}
+
+// Replica is a further device of the same kind, which computes micro-batches of a training beside the first one.
+type Replica struct {
+	Device compute.Backend
+	// Params are the frozen weights on it.
+	Params *model.Params
+	// Programs are the compiled graphs for it, as those of [Options] are for the first device. Required.
+	Programs *graphx.Programs
+}
+
+// place is a device that computes micro-batches: the first one, which has the state of a training, or a replica. What a
+// micro-batch needs of the state is copied to a replica, and its gradient back, so that sums are added in the same
+// order on the same device: on equal devices no bit of a step depends on their number.
+type place struct {
+	device   compute.Backend
+	programs *graphx.Programs
+	frozen   []*tensors.Tensor
+}
+
+// places lists the first device and the replicas.
+func (t *Trainer) places() []place {
+	list := []place{{t.opts.Device, t.programs, t.target.frozen}}
+	for _, r := range t.opts.Replicas {
+		p := place{device: r.Device, programs: r.Programs}
+		if !t.target.plan.Full {
+			p.frozen = r.Params.Tensors
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// shared lists the inputs that all micro-batches have in common, for each device: the frozen tensors, the trained ones,
+// and the norms of those. free releases what was made.
+func (t *Trainer) shared(trained []*tensors.Tensor) (in [][]any, free func(), err error) {
+	made, err := t.normsOf(trained)
+	if err != nil {
+		return nil, nil, err
+	}
+	free = func() { finalize(made) }
+	first := slices.Concat(trained, made)
+	for i, p := range t.places() {
+		own := first
+		if i > 0 {
+			if own, err = copyTo(p.device, first); err != nil {
+				free()
+				return nil, nil, err
+			}
+			made = append(made, own...)
+		}
+		var list []any
+		for _, x := range slices.Concat(p.frozen, own) {
+			list = append(list, x)
+		}
+		in = append(in, list)
+	}
+	return in, free, nil
+}
+
+// home moves gradients from a device to the first one.
+func (t *Trainer) home(at int, grads []*tensors.Tensor) ([]*tensors.Tensor, error) {
+	if at == 0 {
+		return grads, nil
+	}
+	defer finalize(grads)
+	return copyTo(t.opts.Device, grads)
+}
+
+// copyTo copies float32 tensors to another device.
+func copyTo(device compute.Backend, list []*tensors.Tensor) (out []*tensors.Tensor, err error) {
+	for _, x := range list {
+		bad := tensors.ConstFlatData(x, func(values []float32) {
+			var y *tensors.Tensor
+			if y, err = graphx.Upload(device, values, x.Shape().Dimensions...); err == nil {
+				out = append(out, y)
+			}
+		})
+		if bad != nil {
+			err = bad
+		}
+		if err != nil {
+			finalize(out)
+			return nil, fmt.Errorf("trainer: replica: %w", err)
+		}
+	}
+	return out, nil
 }

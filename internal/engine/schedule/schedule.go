@@ -149,3 +149,19 @@ func (s *Scheduler) Blocks() (free, cached int) { return s.tree.blocks.free, s.t
 
 // blocksOf is the number of blocks of some tokens.
 func blocksOf(tokens, each int) int { return (tokens + each - 1) / each }
+
+// Sizes are sizes that graphs are compiled for, ascending.
+type Sizes []int
+
+// Fit returns the smallest size that holds n, or the largest if none does.
+func (s Sizes) Fit(n int) int {
+	for _, size := range s {
+		if size >= n {
+			return size
+		}
+	}
+	return s.Largest()
+}
+
+// Largest returns the largest size.
+func (s Sizes) Largest() int { return s[len(s)-1] }
