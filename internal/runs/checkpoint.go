@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goart-dev/art"
 )
@@ -83,27 +85,32 @@ func (r *Run) committed(step int) {
 // commit writes, seals and renames a checkpoint. It removes everything when it fails.
 func (r *Run) commit(step int, write func(dir string) error) error {
 	final := r.checkpointDir(step)
-	temp := r.temp(final)
-	// Either may exist if an earlier commit failed, and its rollback too.
-	if err := r.discard(final); err != nil {
+	if err := r.discard(final); err != nil { // it may exist if an earlier commit failed, and its rollback too
 		return err
 	}
+	return r.install(final, write)
+}
+
+// install makes a folder with the files of write, sealed by their checksums. It removes everything when it fails.
+func (r *Run) install(final string, write func(dir string) error) error {
+	temp := r.temp(final)
 	if err := r.disk.RemoveAll(temp); err != nil {
 		return err
 	}
-	if err := r.stage(temp, write); err != nil {
+	err := r.stage(temp, write)
+	if err == nil {
+		err = r.disk.Rename(temp, final)
+	}
+	if err != nil {
 		return errors.Join(err, r.disk.RemoveAll(temp))
 	}
-	if err := r.disk.Rename(temp, final); err != nil {
-		return errors.Join(err, r.disk.RemoveAll(temp))
-	}
-	if err := r.disk.SyncDir(r.checkpoints()); err != nil {
+	if err := r.disk.SyncDir(filepath.Dir(final)); err != nil {
 		return errors.Join(err, r.discard(final))
 	}
 	return nil
 }
 
-// stage fills dir and makes its content durable.
+// stage fills dir, fsyncs every file and folder of it, and writes their manifest.
 func (r *Run) stage(dir string, write func(dir string) error) error {
 	if err := r.disk.Mkdir(dir); err != nil {
 		return err
@@ -114,7 +121,23 @@ func (r *Run) stage(dir string, write func(dir string) error) error {
 	if err := r.disk.Write(filepath.Join(dir, modelName), os.O_EXCL, r.model); err != nil {
 		return err
 	}
-	return r.sealCheckpoint(dir)
+	files, folders, err := r.syncFiles(dir)
+	if err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(manifest{checkpointFormat, files}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := r.disk.Write(filepath.Join(dir, manifestName), os.O_EXCL, append(content, '\n')); err != nil {
+		return err
+	}
+	for _, folder := range slices.Backward(folders) { // the deepest first
+		if err := r.disk.SyncDir(folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // guard calls write and returns its panic as an error.
@@ -145,43 +168,25 @@ func (r *Run) DeleteCheckpoints(keep []int) error {
 			return nil
 		}
 		for _, step := range kept {
-			if err := r.verifyOnce(step); err != nil {
+			if r.verified[step] { // since then nothing has changed in it
+				continue
+			}
+			if err := verify(r.checkpointDir(step)); err != nil {
 				return corrupt(op, err, fmt.Sprintf("nothing was deleted: step %d is to be kept. Restore %s from a "+
 					"backup, or move it away to keep another step", step, r.checkpointDir(step)))
 			}
+			r.verified[step] = true
 		}
 		for _, step := range others {
-			if err := r.delete(step); err != nil {
+			if err := r.discard(r.checkpointDir(step)); err != nil {
 				return storage(op, err, fmt.Sprintf("step %d and later ones were not deleted", step))
 			}
+			r.mu.Lock()
+			r.steps = slices.DeleteFunc(r.steps, func(s int) bool { return s == step })
+			r.mu.Unlock()
 		}
 		return nil
 	})
-}
-
-// verifyOnce verifies a checkpoint, unless this process has done so: they do not change.
-func (r *Run) verifyOnce(step int) error {
-	if r.verified[step] {
-		return nil
-	}
-	if err := verify(r.checkpointDir(step)); err != nil {
-		return err
-	}
-	if r.verified == nil {
-		r.verified = map[int]bool{}
-	}
-	r.verified[step] = true
-	return nil
-}
-
-func (r *Run) delete(step int) error {
-	if err := r.discard(r.checkpointDir(step)); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.steps = slices.DeleteFunc(r.steps, func(s int) bool { return s == step })
-	return nil
 }
 
 // CopyCheckpoint returns what [Run.Commit] writes when a step is the same as that in the folder of another checkpoint,
@@ -254,36 +259,12 @@ func (r *Run) SaveWeights(name string, write func(dir string) error) error {
 		if _, err := os.Lstat(final); err == nil {
 			return invalid(op, fmt.Errorf("%s is stored already", r.WeightsReference(name)))
 		}
-		if err := r.saveWeights(final, write); err != nil {
-			return storage(op, err, "nothing was stored")
+		err := r.disk.Mkdir(r.weights())
+		if err == nil {
+			err = r.install(final, write)
 		}
-		return nil
+		return storage(op, err, "nothing was stored")
 	})
-}
-
-func (r *Run) saveWeights(final string, write func(dir string) error) error {
-	if _, err := os.Lstat(r.weights()); errors.Is(err, fs.ErrNotExist) {
-		if err := r.disk.Mkdir(r.weights()); err != nil {
-			return err
-		}
-		if err := r.disk.SyncDir(r.dir); err != nil {
-			return err
-		}
-	}
-	temp := r.temp(final)
-	if err := r.disk.RemoveAll(temp); err != nil {
-		return err
-	}
-	if err := r.stage(temp, write); err != nil {
-		return errors.Join(err, r.disk.RemoveAll(temp))
-	}
-	if err := r.disk.Rename(temp, final); err != nil {
-		return errors.Join(err, r.disk.RemoveAll(temp))
-	}
-	if err := r.disk.SyncDir(r.weights()); err != nil {
-		return errors.Join(err, r.discard(final))
-	}
-	return nil
 }
 
 // SavedWeights lists what [Run.SaveWeights] has stored, the oldest first.
@@ -292,25 +273,18 @@ func (r *Run) SavedWeights() ([]SavedWeights, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, storage("list weights", err, "")
 	}
-	type aged struct {
-		SavedWeights
-		time int64
-	}
-	var list []aged
+	var list []SavedWeights
+	made := map[string]time.Time{}
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), tempPrefix) {
 			continue // deleted meanwhile, or being written
 		}
-		list = append(list, aged{SavedWeights{e.Name(), folderBytes(filepath.Join(r.weights(), e.Name()))},
-			info.ModTime().UnixNano()})
+		list = append(list, SavedWeights{e.Name(), folderBytes(filepath.Join(r.weights(), e.Name()))})
+		made[e.Name()] = info.ModTime()
 	}
-	slices.SortStableFunc(list, func(a, b aged) int { return int(min(1, max(-1, a.time-b.time))) })
-	var out []SavedWeights
-	for _, w := range list {
-		out = append(out, w.SavedWeights)
-	}
-	return out, nil
+	slices.SortStableFunc(list, func(a, b SavedWeights) int { return made[a.Name].Compare(made[b.Name]) })
+	return list, nil
 }
 
 // folderBytes is the size of the files of a folder.
@@ -357,10 +331,7 @@ func (r *Run) DeleteWeights(name string) error {
 		if _, err := os.Stat(dir); err != nil {
 			return invalid(op, fmt.Errorf("there are no weights %q in %s", name, r.dir))
 		}
-		if err := r.discard(dir); err != nil {
-			return storage(op, err, "")
-		}
-		return nil
+		return storage(op, r.discard(dir), "")
 	})
 }
 

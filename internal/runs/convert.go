@@ -42,7 +42,7 @@ func toTrajectoryRow(t *art.Trajectory) (row trajectoryRow, err error) {
 		row.Start = t.Start.UnixMicro()
 	}
 	if first, last, ok := t.PolicySteps(); ok {
-		row.FirstPolicyStep, row.LastPolicyStep = number(first), number(last)
+		row.FirstPolicyStep, row.LastPolicyStep = new(int64(first)), new(int64(last))
 	}
 	if row.Messages, row.Tools, err = toHistoryRows(&t.History); err != nil {
 		return row, err
@@ -161,8 +161,7 @@ func fromMessageRow(row *messageRow) (art.Message, error) {
 func toToolRow(t *art.Tool) (toolRow, error) {
 	row := toolRow{Name: t.Name, Description: t.Description}
 	if t.Parameters != nil {
-		text := string(t.Parameters)
-		row.Parameters = &text
+		row.Parameters = new(string(t.Parameters))
 	}
 	if reflect.DeepEqual(plainTool(&row), *t) {
 		return row, nil
@@ -193,8 +192,7 @@ func fromToolRow(row *toolRow) (art.Tool, error) {
 
 func wireJSON(v json.Marshaler) (*string, error) {
 	content, err := v.MarshalJSON()
-	text := string(content)
-	return &text, err
+	return new(string(content)), err
 }
 
 func toSampleRow(s *art.Sample) *sampleRow {
@@ -291,8 +289,7 @@ func settingJSON[T any](setting *T) *string {
 		return nil
 	}
 	content, _ := json.Marshal(setting)
-	text := string(content)
-	return &text
+	return new(string(content))
 }
 
 // fromSettingJSON is the inverse of settingJSON.
@@ -307,7 +304,7 @@ func fromSettingJSON[T any](text *string) (*T, error) {
 func toGroupRow(g *art.TrajectoryGroup) (row *groupRow, err error) {
 	row = &groupRow{Logs: slices.Clone(g.Logs)}
 	if g.Trajectories != nil {
-		row.Trajectories = number(len(g.Trajectories))
+		row.Trajectories = new(int64(len(g.Trajectories)))
 	}
 	if row.Metrics, err = encodeMetrics(g.Metrics); err != nil {
 		return nil, err
@@ -340,9 +337,4 @@ func fromGroupRow(row *groupRow) (g *art.TrajectoryGroup, err error) {
 		}, nil
 	})
 	return g, err
-}
-
-func number(n int) *int64 {
-	v := int64(n)
-	return &v
 }

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // threeSteps makes steps 0 to 3, measures the last and closes the run.
@@ -170,7 +171,9 @@ func TestDamage_Trajectories(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
-	for want, steps := range map[string][]int{"": nil, "3": {3}, "0-2": {0, 1, 2}, "0-1, 3, 5-6": {0, 1, 3, 5, 6}} {
+	for want, steps := range map[string][]int{
+		"": nil, "3": {3}, "0-2": {0, 1, 2}, "0-1, 3, 5-6": {0, 1, 3, 5, 6}, "0, 2-4, 7": {0, 2, 3, 4, 7},
+	} {
 		require.Equal(t, want, ranges(steps))
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // A disk that is really full. It needs the right to mount; TestFault_DiskStaysFull holds the guarantee elsewhere.

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 func TestModel(t *testing.T) {

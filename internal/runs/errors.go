@@ -1,28 +1,36 @@
 package runs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/stable"
 )
 
-// storage is an error of the file system; hint may be empty.
+// storage is an error of the file system, nil of nil; hint may be empty.
 func storage(op string, err error, hint string) error {
 	switch {
+	case err == nil:
+		return nil
 	case stable.IsFull(err):
-		hint = join("the disk is full: free some space and try again", hint)
+		hint = strings.TrimSuffix("the disk is full: free some space and try again; "+hint, "; ")
 	case stable.IsReadOnly(err), errors.Is(err, fs.ErrPermission):
-		hint = join("the folder cannot be written to", hint)
+		hint = strings.TrimSuffix("the folder cannot be written to; "+hint, "; ")
 	}
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrStorage, err), Hint: hint}
 }
 
-// corrupt is an error of what is stored. What a newer version wrote is not damaged: the hint is another one then.
+// corrupt is an error of what is stored, nil of nil. What a newer version wrote is not damaged: the hint is another one
+// then.
 func corrupt(op string, err error, hint string) error {
-	if isNewer(err) {
+	switch {
+	case err == nil:
+		return nil
+	case isNewer(err):
 		return unsupported(op, err, upgrade)
 	}
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrCorrupt, err), Hint: hint}
@@ -31,13 +39,6 @@ func corrupt(op string, err error, hint string) error {
 // invalid is an error of the caller.
 func invalid(op string, err error) error {
 	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
-}
-
-func join(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + "; " + b
 }
 
 // Formats of files, beside that of the whole directory in model.json (see layoutVersion), which covers state.json. A
@@ -60,12 +61,16 @@ func (e *newerFormat) Error() string {
 	return fmt.Sprintf("%s has format %d, and this version of art reads formats up to %d", e.path, e.have, e.newest)
 }
 
-// checkFormat refuses the format of a newer version. 0 is none stored.
-func checkFormat(path string, have, newest int) error {
-	if have > newest {
-		return &newerFormat{path, have, newest}
+// checkFormat refuses a file of JSON whose format is that of a newer version, in which other fields may have changed.
+// Whether it is damaged is not its concern.
+func checkFormat(path string, content []byte, newest int) error {
+	var head struct {
+		Format int `json:"format"` // 0 is none stored
 	}
-	return nil
+	if json.Unmarshal(content, &head) != nil || head.Format <= newest {
+		return nil
+	}
+	return &newerFormat{path, head.Format, newest}
 }
 
 // upgrade says what to do about files of a newer version.
@@ -75,8 +80,8 @@ const upgrade = "nothing was changed; a newer version of art wrote it: " +
 
 // isNewer reports whether an error is about the format of a newer version.
 func isNewer(err error) bool {
-	newer := new(newerFormat)
-	return errors.As(err, &newer)
+	_, newer := errors.AsType[*newerFormat](err)
+	return newer
 }
 
 // unsupported is the error of a format or layout that this version does not know.

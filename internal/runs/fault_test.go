@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // fault makes the changes of a disk from number at on fail.

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // setFormat replaces the number of the format in a JSON file; "" removes it.

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // seeded returns a random source and prints its seed. ART_SEED replays one.

@@ -65,10 +65,7 @@ func (r *Run) Log(split string, step int, metrics map[string]float64) error {
 		if err != nil {
 			return invalid(op, err)
 		}
-		if err := r.mergeRow(split, step, metrics, 0); err != nil {
-			return storage(op, err, "the rows that were there before are kept")
-		}
-		return nil
+		return storage(op, r.mergeRow(split, step, metrics, 0), "the rows that were there before are kept")
 	})
 }
 
@@ -84,7 +81,7 @@ func (r *Run) checkStep(step int) error {
 // number of groups that are committed with the row; 0 keeps it.
 func (r *Run) mergeRow(split string, step int, metrics map[string]float64, groups int) error {
 	now, old := r.now(), historyRow{}
-	at := r.findRow(split, step)
+	at := slices.IndexFunc(r.history.rows, func(o historyRow) bool { return o.Split == split && o.Step == step })
 	if at >= 0 {
 		old = r.history.rows[at]
 	}
@@ -94,7 +91,8 @@ func (r *Run) mergeRow(split string, step int, metrics map[string]float64, group
 	}
 	maps.Copy(merged, metrics)
 	row := historyRow{art.HistoryRow{Split: split, Step: step, Metrics: merged}, cmp.Or(groups, old.groups), nil}
-	if at >= 0 && row.groups == old.groups && sameMetrics(merged, old.Metrics) {
+	equal := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) }
+	if at >= 0 && row.groups == old.groups && maps.EqualFunc(merged, old.Metrics, equal) {
 		return nil
 	}
 	if _, given := metrics[keyWallClock]; !given {
@@ -104,20 +102,6 @@ func (r *Run) mergeRow(split string, step int, metrics map[string]float64, group
 	if row.line, err = encodeRow(row, now); err != nil {
 		return err
 	}
-	return r.storeRow(at, row)
-}
-
-func (r *Run) findRow(split string, step int) int {
-	return slices.IndexFunc(r.history.rows, func(o historyRow) bool { return o.Split == split && o.Step == step })
-}
-
-// sameMetrics compares by value; NaN equals NaN.
-func sameMetrics(a, b map[string]float64) bool {
-	return maps.EqualFunc(a, b, func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) })
-}
-
-// storeRow appends a row, or rewrites the file when the row replaces the one at an index.
-func (r *Run) storeRow(at int, row historyRow) error {
 	if at < 0 && !r.history.torn && r.history.size > 0 {
 		return r.appendRow(row)
 	}
@@ -174,24 +158,24 @@ func (r *Run) recoverHistory() error {
 	read := r.readHistory(content)
 	r.history = history{rows: read.rows, start: startAt(r.now(), read), size: int64(len(content))}
 	if len(read.aside) > 0 {
-		if err := r.setAside(read.aside); err != nil {
+		aside := append(bytes.Join(read.aside, []byte("\n")), '\n')
+		if err := r.disk.Append(r.historyPath()+".damaged", aside); err != nil {
+			return err
+		}
+		if err := r.disk.SyncDir(r.dir); err != nil {
 			return err
 		}
 	}
 	r.recovered.Rows += read.dropped
 	r.recovered.Aside += len(read.aside)
 	kept := joinRows(read.rows)
-	switch {
-	case bytes.Equal(kept, content):
+	if bytes.Equal(kept, content) {
 		return nil
-	case bytes.HasPrefix(content, kept): // truncation works on a full disk too
-		return r.cutHistory(content, kept)
 	}
-	return r.rewriteHistory(read.rows)
-}
-
-// cutHistory truncates the file.
-func (r *Run) cutHistory(content, kept []byte) error {
+	if !bytes.HasPrefix(content, kept) {
+		return r.rewriteHistory(read.rows)
+	}
+	// Truncation works on a full disk too.
 	if !r.announced.allows(kept) { // when more than the last change is dropped
 		if err := r.announceHistory(content, kept); err != nil {
 			return err
@@ -232,8 +216,9 @@ func (r *Run) readHistory(content []byte) historyRead {
 			continue
 		}
 		row, recorded, err := decodeRow(line)
-		if err == nil && read.start.IsZero() {
-			read.start = startOf(row.HistoryRow, recorded)
+		seconds := row.Metrics[keyWallClock]
+		if err == nil && read.start.IsZero() && !recorded.IsZero() && seconds >= 0 && seconds < maxWallClock {
+			read.start = recorded.Add(-time.Duration(seconds * float64(time.Second)))
 		}
 		switch newest := r.newest(); {
 		case err != nil && last:
@@ -274,25 +259,6 @@ func startAt(now time.Time, read historyRead) time.Time {
 
 // maxWallClock bounds what a row can say of the time of a run, in seconds.
 const maxWallClock = 1e9
-
-// startOf returns the start of the run according to a row, or the zero time.
-func startOf(row art.HistoryRow, recorded time.Time) time.Time {
-	seconds := row.Metrics[keyWallClock]
-	if recorded.IsZero() || !(seconds >= 0 && seconds < maxWallClock) {
-		return time.Time{}
-	}
-	return recorded.Add(-time.Duration(seconds * float64(time.Second)))
-}
-
-// setAside appends lines to history.jsonl.damaged.
-func (r *Run) setAside(lines [][]byte) error {
-	path := r.historyPath() + ".damaged"
-	content := append(bytes.Join(lines, []byte("\n")), '\n')
-	if err := r.disk.Append(path, content); err != nil {
-		return err
-	}
-	return r.disk.SyncDir(r.dir)
-}
 
 // The keys of a row that are not metrics. They have no slash, and the keys of metrics do.
 const (

@@ -33,7 +33,7 @@ func (r *Reader) Index(split string, step int) ([]Entry, error) {
 	var entries []Entry
 	err := r.scan("index trajectories", split, step, func(file *parquet.File) error {
 		var c entryColumns
-		return scanColumns(file, &c, func() (bool, error) {
+		return scanColumns(file, c.all(), func() (bool, error) {
 			e, err := c.entry()
 			entries = append(entries, e)
 			return true, err
@@ -50,7 +50,7 @@ func (r *Reader) Index(split string, step int) ([]Entry, error) {
 func (r *Reader) Texts(split string, step int, yield func(group, trajectory int, messages []art.Message) bool) error {
 	return r.scan("read texts", split, step, func(file *parquet.File) error {
 		var c textColumns
-		return scanColumns(file, &c, func() (bool, error) {
+		return scanColumns(file, c.all(), func() (bool, error) {
 			t, err := c.row()
 			if err != nil || t.trajectory < 0 {
 				return true, err
@@ -88,19 +88,14 @@ func (r *Reader) ReadGroup(split string, step, group int) (*art.TrajectoryGroup,
 	return groups[0], nil
 }
 
-// groupColumns reads which group a row is of.
-type groupColumns struct{ group column }
-
-func (c *groupColumns) all() map[string]*column { return map[string]*column{"group_index": &c.group} }
-
 // locate returns the first row of a group, -1 for none, and the number of its rows.
 func (r *Reader) locate(op, split string, step, group int) (first, n int, err error) {
 	first = -1
 	err = r.scan(op, split, step, func(file *parquet.File) error {
-		var c groupColumns
+		var c column
 		at := 0
-		return scanColumns(file, &c, func() (bool, error) {
-			index, err := c.group.number(0)
+		return scanColumns(file, map[string]*column{"group_index": &c}, func() (bool, error) {
+			index, err := c.number(0)
 			if index == group && first < 0 {
 				first = at
 			}
@@ -125,20 +120,20 @@ func (r *Reader) scan(op, split string, step int, read func(*parquet.File) error
 		return storage(op, err, "")
 	}
 	defer f.Close()
-	if err := scanFile(f, read); err != nil {
+	info, err := f.Stat()
+	if err == nil {
+		err = scanFile(f, info.Size(), read)
+	}
+	if err != nil {
 		return damagedFile(op, path, err)
 	}
 	return nil
 }
 
 // scanFile calls read with a file of trajectories.
-func scanFile(f *os.File, read func(*parquet.File) error) (err error) {
+func scanFile(f io.ReaderAt, size int64, read func(*parquet.File) error) (err error) {
 	defer catch(&err)
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
+	file, err := parquet.OpenFile(f, size, parquet.SkipBloomFilters(true))
 	if err != nil {
 		return err
 	}
@@ -158,7 +153,8 @@ func scanRows(file *parquet.File, first int64, yield func(*trajectoryRow) (bool,
 			return err
 		}
 	}
-	for batch := make([]trajectoryRow, readRowsBatch); ; clear(batch) {
+	// No memory is allocated for the number of rows that a file claims.
+	for batch := make([]trajectoryRow, 64); ; clear(batch) {
 		n, err := rows.Read(batch)
 		for i := range n {
 			if more, err := yield(&batch[i]); err != nil || !more {
@@ -174,18 +170,12 @@ func scanRows(file *parquet.File, first int64, yield func(*trajectoryRow) (bool,
 	}
 }
 
-// columns reads rows column by column. A generic reader of rows takes several times as long, and the page of runs looks
+// scanColumns calls yield at each row of a file, which has to take the values of the row from all columns, by their
+// paths, until it returns false. A generic reader of rows takes several times as long, and the page of runs looks
 // through 100,000 trajectories while somebody waits.
-type columns interface {
-	// all are the columns by their paths.
-	all() map[string]*column
-}
-
-// scanColumns calls yield at each row of a file, which has to take the values of the row from all columns, until it
-// returns false.
-func scanColumns(file *parquet.File, c columns, yield func() (bool, error)) error {
+func scanColumns(file *parquet.File, all map[string]*column, yield func() (bool, error)) error {
 	for _, rows := range file.RowGroups() {
-		more, err := scanRowGroup(file.Schema(), rows, c.all(), yield)
+		more, err := scanRowGroup(file.Schema(), rows, all, yield)
 		if err != nil || !more {
 			return err
 		}
@@ -199,7 +189,10 @@ func scanRowGroup(
 ) (more bool, err error) {
 	defer func() {
 		for _, c := range all {
-			c.close()
+			if c.reader != nil {
+				_ = c.reader.Close() // nothing is written
+				c.reader = nil
+			}
 		}
 	}()
 	for path, c := range all {
@@ -238,13 +231,6 @@ func (c *column) open(schema *parquet.Schema, rows parquet.RowGroup, path string
 		c.buffer = make([]parquet.Value, 256)
 	}
 	return nil
-}
-
-func (c *column) close() {
-	if c.reader != nil {
-		_ = c.reader.Close() // nothing is written
-		c.reader = nil
-	}
 }
 
 // peek returns the next value, nil at the end. It is valid until the next peek after it was taken.
@@ -307,9 +293,19 @@ func (c *column) elements(yield func(element int, v *parquet.Value)) error {
 	}
 }
 
-// texts is elements of a column of texts.
-func (c *column) texts(yield func(element int, text string)) error {
-	return c.elements(func(element int, v *parquet.Value) { yield(element, string(v.ByteArray())) })
+// fill calls set with the values of a row, of which there have to be n, as many as what.
+func (c *column) fill(n int, what string, set func(i int, v *parquet.Value)) error {
+	count := 0
+	err := c.elements(func(_ int, v *parquet.Value) {
+		if count < n {
+			set(count, v)
+		}
+		count++
+	})
+	if err == nil && count != n {
+		return fmt.Errorf("a row has %d %s and %d other values", n, what, count)
+	}
+	return err
 }
 
 // entryColumns reads entries.
@@ -364,33 +360,15 @@ func (c *entryColumns) failures() (list []art.Failure, err error) {
 	err = c.scenario.elements(func(_ int, v *parquet.Value) {
 		list = append(list, art.Failure{Scenario: int(v.Int64())})
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range [...]struct {
-		column *column
-		set    func(f *art.Failure, v *parquet.Value)
-	}{
-		{&c.attempt, func(f *art.Failure, v *parquet.Value) { f.Attempt = int(v.Int64()) }},
-		{&c.tries, func(f *art.Failure, v *parquet.Value) { f.Tries = int(v.Int64()) }},
-		{&c.kind, func(f *art.Failure, v *parquet.Value) { f.Type = string(v.ByteArray()) }},
-		{&c.message, func(f *art.Failure, v *parquet.Value) { f.Message = string(v.ByteArray()) }},
-		{&c.stack, func(f *art.Failure, v *parquet.Value) { f.Stack = string(v.ByteArray()) }},
-	} {
-		n := 0
-		err := f.column.elements(func(i int, v *parquet.Value) {
-			if n++; i < len(list) {
-				f.set(&list[i], v)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		if n != len(list) {
-			return nil, fmt.Errorf("a row has %d scenarios of failures and %d other values", len(list), n)
-		}
-	}
-	return list, nil
+	const what = "scenarios of failures"
+	n := len(list)
+	return list, errors.Join(err,
+		c.attempt.fill(n, what, func(i int, v *parquet.Value) { list[i].Attempt = int(v.Int64()) }),
+		c.tries.fill(n, what, func(i int, v *parquet.Value) { list[i].Tries = int(v.Int64()) }),
+		c.kind.fill(n, what, func(i int, v *parquet.Value) { list[i].Type = string(v.ByteArray()) }),
+		c.message.fill(n, what, func(i int, v *parquet.Value) { list[i].Message = string(v.ByteArray()) }),
+		c.stack.fill(n, what, func(i int, v *parquet.Value) { list[i].Stack = string(v.ByteArray()) }),
+	)
 }
 
 // textColumns reads what was said. A message is an element of its row, a tool call an element of a message.
@@ -434,26 +412,16 @@ func (c *textColumns) row() (t text, err error) {
 
 // messages reads the messages of a row but for their tool calls.
 func (c *textColumns) messages() (list []art.Message, err error) {
-	err = c.role.texts(func(_ int, role string) { list = append(list, art.Message{Role: art.Role(role)}) })
-	for _, f := range [...]struct {
-		column *column
-		field  func(m *art.Message) *string
-	}{
-		{&c.content, func(m *art.Message) *string { return &m.Content }},
-		{&c.reasoning, func(m *art.Message) *string { return &m.Reasoning }},
-		{&c.name, func(m *art.Message) *string { return &m.Name }},
-	} {
-		n := 0
-		err = errors.Join(err, f.column.texts(func(message int, text string) {
-			if n++; message < len(list) {
-				*f.field(&list[message]) = text
-			}
-		}))
-		if err == nil && n != len(list) {
-			err = fmt.Errorf("a row has %d roles of messages and %d other texts", len(list), n)
-		}
-	}
-	return list, err
+	err = c.role.elements(func(_ int, v *parquet.Value) {
+		list = append(list, art.Message{Role: art.Role(v.ByteArray())})
+	})
+	const what = "roles of messages"
+	n := len(list)
+	return list, errors.Join(err,
+		c.content.fill(n, what, func(i int, v *parquet.Value) { list[i].Content = string(v.ByteArray()) }),
+		c.reasoning.fill(n, what, func(i int, v *parquet.Value) { list[i].Reasoning = string(v.ByteArray()) }),
+		c.name.fill(n, what, func(i int, v *parquet.Value) { list[i].Name = string(v.ByteArray()) }),
+	)
 }
 
 // calls reads the tool calls of the messages of a row.
@@ -463,27 +431,15 @@ func (c *textColumns) calls(messages []art.Message) error {
 		message int
 	}
 	var list []call
-	err := c.callName.texts(func(message int, name string) {
-		list = append(list, call{art.ToolCall{Name: name}, message})
+	err := c.callName.elements(func(message int, v *parquet.Value) {
+		list = append(list, call{art.ToolCall{Name: string(v.ByteArray())}, message})
 	})
-	for _, f := range [...]struct {
-		column *column
-		field  func(c *call) *string
-	}{
-		{&c.callID, func(c *call) *string { return &c.ID }},
-		{&c.arguments, func(c *call) *string { return &c.Arguments }},
-	} {
-		n := 0
-		err = errors.Join(err, f.column.texts(func(_ int, text string) {
-			if n < len(list) {
-				*f.field(&list[n]) = text
-			}
-			n++
-		}))
-		if err == nil && n != len(list) {
-			err = fmt.Errorf("a row has %d names of tool calls and %d other texts", len(list), n)
-		}
-	}
+	const what = "names of tool calls"
+	n := len(list)
+	err = errors.Join(err,
+		c.callID.fill(n, what, func(i int, v *parquet.Value) { list[i].ID = string(v.ByteArray()) }),
+		c.arguments.fill(n, what, func(i int, v *parquet.Value) { list[i].Arguments = string(v.ByteArray()) }),
+	)
 	for _, l := range list {
 		if l.message >= len(messages) {
 			return fmt.Errorf("a row has %d messages and a tool call in number %d", len(messages), l.message)

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 var large = flag.Bool("large", false, "index a file of 100,000 trajectories, and log how long it takes")

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 const childEnv = "ART_RUNS_CHILD"

@@ -135,6 +135,5 @@ func encodeFields(what string, fields map[string]any) (*string, error) {
 		}
 	}
 	content, err := json.Marshal(fields)
-	text := string(content)
-	return &text, err
+	return new(string(content)), err
 }

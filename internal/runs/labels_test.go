@@ -3,8 +3,9 @@ package runs
 import (
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 func TestLabels_Form(t *testing.T) {

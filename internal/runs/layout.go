@@ -29,7 +29,12 @@ func (r *Run) readLayout() error {
 	const op = "open run"
 	content, err := os.ReadFile(filepath.Join(r.dir, modelName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r.refuseUndescribed(op)
+		used, err := r.used()
+		if err != nil || !used {
+			return storage(op, err, "")
+		}
+		return corrupt(op, fmt.Errorf("%s has checkpoints, trajectories or history but no %s: "+
+			"which model they belong to is not known", r.dir, modelName), "nothing was changed; "+r.restoreModel())
 	}
 	if err != nil {
 		return storage(op, err, "")
@@ -42,23 +47,16 @@ func (r *Run) readLayout() error {
 		return corrupt(op, err, "nothing was changed; "+r.restoreModel())
 	}
 	if head.Layout != layoutVersion {
-		return r.refuseLayout(op, max(head.Layout, 1))
+		hint := upgrade
+		if head.Layout < layoutVersion {
+			hint = "nothing was changed; use another model name for a new run, which can begin with the old adapter: " +
+				"set ModelOptions.Adapter to one of the folders in " + r.checkpoints()
+		}
+		return unsupported(op, fmt.Errorf("%s is a run directory of layout %d, and this version of art continues those of "+
+			"layout %d", r.dir, max(head.Layout, 1), layoutVersion), hint)
 	}
 	r.model = content
 	return nil
-}
-
-// refuseUndescribed returns the error for a directory that holds a run without model.json.
-func (r *Run) refuseUndescribed(op string) error {
-	used, err := r.used()
-	if err != nil {
-		return storage(op, err, "")
-	}
-	if !used {
-		return nil
-	}
-	return corrupt(op, fmt.Errorf("%s has checkpoints, trajectories or history but no %s: "+
-		"which model they belong to is not known", r.dir, modelName), "nothing was changed; "+r.restoreModel())
 }
 
 // restoreModel says how to get model.json back.
@@ -69,18 +67,6 @@ func (r *Run) restoreModel() string {
 		return "restore " + to + " from a backup, or use another model name for a new run"
 	}
 	return "copy " + filepath.Join(r.checkpointDir(steps[len(steps)-1]), modelName) + " to " + to
-}
-
-// refuseLayout returns the error of a directory in another layout.
-func (r *Run) refuseLayout(op string, have int) error {
-	hint := upgrade
-	if have < layoutVersion {
-		hint = "nothing was changed; use another model name for a new run, which can begin with the old adapter: " +
-			"set ModelOptions.Adapter to one of the folders in " + r.checkpoints()
-	}
-	err := fmt.Errorf("%s is a run directory of layout %d, and this version of art continues those of layout %d",
-		r.dir, have, layoutVersion)
-	return unsupported(op, err, hint)
 }
 
 // used reports whether anything that belongs to a model is stored.
@@ -145,7 +131,11 @@ func (r *Run) WriteState(v any) error {
 // and other values replace.
 func (r *Run) MergeState(patch any) error {
 	return r.change("merge state.json", func() error {
-		change, err := toAny(patch)
+		content, err := json.Marshal(patch)
+		if err != nil {
+			return invalid("merge state.json", err)
+		}
+		change, err := decodeNumbers(content)
 		if err != nil {
 			return invalid("merge state.json", err)
 		}
@@ -202,21 +192,10 @@ func (r *Run) writeDocument(name string, v any) error {
 	if err != nil {
 		return invalid("write "+name, err)
 	}
-	if err := r.disk.Replace(filepath.Join(r.dir, name), append(content, '\n')); err != nil {
-		return storage("write "+name, err, "")
-	}
-	return nil
+	return storage("write "+name, r.disk.Replace(filepath.Join(r.dir, name), append(content, '\n')), "")
 }
 
-// toAny returns v as its JSON reads, with numbers as they are written.
-func toAny(v any) (any, error) {
-	content, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return decodeNumbers(content)
-}
-
+// decodeNumbers decodes JSON with numbers as they are written.
 func decodeNumbers(content []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.UseNumber()

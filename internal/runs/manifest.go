@@ -33,27 +33,6 @@ type checksum struct {
 	SHA256 string `json:"sha256"`
 }
 
-// sealCheckpoint fsyncs every file and folder of dir, and writes their manifest.
-func (r *Run) sealCheckpoint(dir string) error {
-	files, folders, err := r.syncFiles(dir)
-	if err != nil {
-		return err
-	}
-	content, err := json.MarshalIndent(manifest{checkpointFormat, files}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := r.disk.Write(filepath.Join(dir, manifestName), os.O_EXCL, append(content, '\n')); err != nil {
-		return err
-	}
-	for _, folder := range slices.Backward(folders) { // the deepest first
-		if err := r.disk.SyncDir(folder); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // syncFiles fsyncs the files of dir, and returns their checksums and the folders.
 func (r *Run) syncFiles(dir string) (files map[string]checksum, folders []string, err error) {
 	files = map[string]checksum{}
@@ -100,10 +79,7 @@ func (r *Run) Verify(step int) error {
 	if !ok {
 		return invalid(op, fmt.Errorf("step %d has no checkpoint", step))
 	}
-	if err := verify(dir); err != nil {
-		return corrupt(op, err, "restore "+dir+" from a backup, or continue from another step")
-	}
-	return nil
+	return corrupt(op, verify(dir), "restore "+dir+" from a backup, or continue from another step")
 }
 
 // verify checks the files in the order of their names.
@@ -131,13 +107,8 @@ func readManifest(path string) (manifest, error) {
 	if err != nil {
 		return manifest{}, err
 	}
-	var head struct {
-		Format int `json:"format"`
-	}
-	if json.Unmarshal(content, &head) == nil { // other fields may have changed
-		if err := checkFormat(path, head.Format, checkpointFormat); err != nil {
-			return manifest{}, err
-		}
+	if err := checkFormat(path, content, checkpointFormat); err != nil {
+		return manifest{}, err
 	}
 	m, err := parseManifest(content)
 	if err != nil {
@@ -244,16 +215,7 @@ func (r *Run) checkHistoryFormat() error {
 	if err != nil {
 		return storage("read history", err, "")
 	}
-	var head struct {
-		Format int `json:"format"`
-	}
-	if json.Unmarshal(stored, &head) != nil {
-		return nil // damaged: checkHistory tells
-	}
-	if err := checkFormat(path, head.Format, historyFormat); err != nil {
-		return corrupt("read history", err, "")
-	}
-	return nil
+	return corrupt("read history", checkFormat(path, stored, historyFormat), "")
 }
 
 func parseHistorySum(content []byte) (s historySum, err error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -25,7 +24,10 @@ func checkColumns(file *parquet.File) error {
 	if err != nil || have < 1 {
 		return fmt.Errorf("it has columns of format %q, which no version of art wrote", text)
 	}
-	return checkFormat("the file", have, trajectoryFormat)
+	if have > trajectoryFormat {
+		return &newerFormat{"the file", have, trajectoryFormat}
+	}
+	return nil
 }
 
 // encodeGroups returns the content of a trajectory file.
@@ -59,7 +61,7 @@ func groupRows(g *art.TrajectoryGroup, index int) ([]trajectoryRow, error) {
 		if rows[i], err = toTrajectoryRow(t); err != nil {
 			return nil, fmt.Errorf("trajectory %d: %w", i, err)
 		}
-		rows[i].TrajectoryIndex = number(i)
+		rows[i].TrajectoryIndex = new(int64(i))
 	}
 	var err error
 	rows[0].Group, err = toGroupRow(g)
@@ -88,53 +90,24 @@ func writeRows(rows []trajectoryRow) (content []byte, err error) {
 }
 
 // decodeGroups is the inverse of encodeGroups.
-func decodeGroups(content []byte) ([]*art.TrajectoryGroup, error) {
-	content, err := unseal(content)
-	if err != nil {
+func decodeGroups(content []byte) (groups []*art.TrajectoryGroup, err error) {
+	if content, err = unseal(content); err != nil {
 		return nil, err
 	}
-	rows, err := readRows(content)
+	err = scanFile(bytes.NewReader(content), int64(len(content)), func(file *parquet.File) error {
+		n := 0
+		return scanRows(file, 0, func(row *trajectoryRow) (bool, error) {
+			if groups, err = addRow(groups, row); err != nil {
+				return false, fmt.Errorf("row %d: %w", n, err)
+			}
+			n++
+			return true, nil
+		})
+	})
 	if err != nil {
 		return nil, err
-	}
-	return joinGroups(rows)
-}
-
-// joinGroups is the inverse of groupRows for all groups.
-func joinGroups(rows []trajectoryRow) (groups []*art.TrajectoryGroup, err error) {
-	for i := range rows {
-		if groups, err = addRow(groups, &rows[i]); err != nil {
-			return nil, fmt.Errorf("row %d: %w", i, err)
-		}
 	}
 	return groups, nil
-}
-
-// readRowsBatch is the number of rows read at a time: no memory is allocated for the number of rows that a file claims.
-const readRowsBatch = 64
-
-// readRows is the inverse of writeRows.
-func readRows(content []byte) (rows []trajectoryRow, err error) {
-	defer catch(&err)
-	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		return nil, err
-	}
-	if err := checkColumns(file); err != nil {
-		return nil, err
-	}
-	r := parquet.NewGenericReader[trajectoryRow](file)
-	defer r.Close()
-	for batch := make([]trajectoryRow, readRowsBatch); ; clear(batch) {
-		n, err := r.Read(batch)
-		rows = append(rows, batch[:n]...)
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil || n == 0 {
-			return nil, fmt.Errorf("it has %d rows of %d: %w", len(rows), file.NumRows(), err)
-		}
-	}
 }
 
 // addRow appends a row to the last group, or begins a group with it.

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,36 +65,13 @@ func (r *Reader) Checkpoint(step int) (dir string, err error) {
 	}
 	if !slices.Contains(steps, step) {
 		return "", &art.Error{Op: op, Err: fmt.Errorf("%w: %s has no checkpoint of step %d", art.ErrInvalid, r.run.dir, step),
-			Hint: fmt.Sprintf("it has %s", listOf(steps))}
+			Hint: "it has " + cmp.Or(ranges(steps), "none")}
 	}
 	dir = r.run.checkpointDir(step)
 	if err := verify(dir); err != nil {
 		return "", corrupt(op, err, "restore "+dir+" from a backup, or take another step")
 	}
 	return dir, nil
-}
-
-// listOf writes steps as ranges: 0-3, 7.
-func listOf(steps []int) string {
-	text := ""
-	for i := 0; i < len(steps); {
-		last := i
-		for last+1 < len(steps) && steps[last+1] == steps[last]+1 {
-			last++
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprint(steps[i])
-		if last > i {
-			text += fmt.Sprintf("-%d", steps[last])
-		}
-		i = last + 1
-	}
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // History returns the rows of the history, as [Run.History] does.

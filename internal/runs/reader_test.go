@@ -116,8 +116,3 @@ func TestParseReference(t *testing.T) {
 		require.ErrorIs(t, err, art.ErrInvalid, text)
 	}
 }
-
-func TestListOf(t *testing.T) {
-	require.Equal(t, "none", listOf(nil))
-	require.Equal(t, "0, 2-4, 7", listOf([]int{0, 2, 3, 4, 7}))
-}

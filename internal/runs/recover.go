@@ -210,13 +210,6 @@ func inspect(dir string) error {
 	return nil
 }
 
-// checkFile records a trajectory file that is truncated.
-func (r *Run) checkFile(split string, step int) {
-	if err := checkTail(r.trajectoryPath(split, step)); err != nil {
-		r.missTrajectories(split, step, err)
-	}
-}
-
 // checkTail checks the end of a Parquet file.
 func checkTail(path string) error {
 	f, err := os.Open(path)
@@ -278,7 +271,7 @@ func ranges(steps []int) string {
 		if n > 1 {
 			part = fmt.Sprintf("%d-%d", steps[0], steps[n-1])
 		}
-		parts, steps = append(parts, part), slices.Clone(steps[n:])
+		parts, steps = append(parts, part), steps[n:]
 	}
 	return strings.Join(parts, ", ")
 }

@@ -124,7 +124,7 @@ func newRun(dir string, opts *Options, d disk) *Run {
 	if opts == nil {
 		opts = &Options{}
 	}
-	r := &Run{dir: dir, log: opts.Logger, now: opts.Now, disk: d}
+	r := &Run{dir: dir, log: opts.Logger, now: opts.Now, disk: d, verified: map[int]bool{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -151,10 +151,7 @@ func (r *Run) Close() error {
 	}
 	r.closed = true
 	r.confirmHistory()
-	if err := r.lock.Close(); err != nil {
-		return storage("close run", err, "")
-	}
-	return nil
+	return storage("close run", r.lock.Close(), "")
 }
 
 // change runs do as the only change of the directory.

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 func TestOpen_Layout(t *testing.T) {

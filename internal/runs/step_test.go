@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // clock is the time of every row.

@@ -33,22 +33,15 @@ func (r *Run) WriteTrajectories(split string, step int, groups []*art.Trajectory
 		if err != nil {
 			return storage(op, err, "")
 		}
-		var content []byte
-		if _, trained := r.Latest(); trained && split == trainSplit && !r.uncommitted(split, step) {
-			content, err = addGroups(stored, groups)
-		} else {
-			content, err = encodeGroups(groups)
+		add := stored
+		if _, trained := r.Latest(); !trained || split != trainSplit || r.uncommitted(split, step) {
+			add = nil
 		}
-		if err != nil {
-			return groupsError(op, path, err)
+		content, err := merge(op, path, groups, add, true)
+		if err != nil || stored != nil && bytes.Equal(content, stored) {
+			return err
 		}
-		if stored != nil && bytes.Equal(content, stored) {
-			return nil
-		}
-		if err := r.writeTrajectories(split, step, content); err != nil {
-			return storage(op, err, "")
-		}
-		return nil
+		return storage(op, r.writeTrajectories(split, step, content), "")
 	})
 }
 
@@ -146,7 +139,9 @@ func (r *Run) recoverFile(split string, e fs.DirEntry) error {
 		return nil
 	}
 	if step <= newest && !r.uncommitted(split, step) {
-		r.checkFile(split, step)
+		if err := checkTail(r.trajectoryPath(split, step)); err != nil {
+			r.missTrajectories(split, step, err)
+		}
 		return nil
 	}
 	path := filepath.Join(r.splitDir(split), e.Name())
@@ -163,77 +158,42 @@ func (r *Run) recoverFile(split string, e fs.DirEntry) error {
 	return r.disk.SyncDir(r.splitDir(split))
 }
 
-// errStored is an error about stored trajectories, not the given ones.
-type errStored struct{ error }
-
-// Unwrap returns the cause.
-func (e errStored) Unwrap() error { return e.error }
-
-// groupsError is the error of putFirst or addGroups, for a file.
-func groupsError(op, path string, err error) error {
-	if stored := (errStored{}); errors.As(err, &stored) {
-		return damagedFile(op, path, stored.error)
-	}
-	return invalid(op, err)
-}
-
-// putFirst returns a trajectory file of groups, followed by those of a file that are not among them. No groups and no
-// file are nil.
-func putFirst(groups []*art.TrajectoryGroup, file []byte) ([]byte, error) {
-	if len(groups) == 0 {
-		return file, nil
-	}
-	return merge(groups, file, union)
-}
-
-// addGroups returns a trajectory file of the groups of a file, followed by those that are not among them.
-func addGroups(file []byte, groups []*art.TrajectoryGroup) ([]byte, error) {
-	return merge(groups, file, func(given, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
-		return union(stored, given)
-	})
-}
-
-// combiner combines given and stored groups to one list.
-type combiner func(given, stored []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error)
-
-// merge encodes groups and those of a file, which may be nil, as combine has combined them. In the usual case both are
+// merge returns a trajectory file of groups and of those in the file at path, whose content may be nil. One of the two
+// comes first, and of the other follow those groups whose encoding differs from all of it. In the usual case both are
 // equal, and are only compared.
-func merge(groups []*art.TrajectoryGroup, file []byte, combine combiner) ([]byte, error) {
+func merge(op, path string, groups []*art.TrajectoryGroup, file []byte, fileFirst bool) ([]byte, error) {
 	content, err := encodeGroups(groups)
-	if err != nil || file == nil || bytes.Equal(content, file) {
-		return content, err
-	}
-	stored, err := decodeGroups(file)
 	if err != nil {
-		return nil, errStored{err}
+		return nil, invalid(op, err)
 	}
-	if groups, err = combine(groups, stored); err != nil {
-		return nil, err
+	if file == nil || bytes.Equal(content, file) {
+		return content, nil
 	}
-	return encodeGroups(groups)
-}
-
-// union returns a, and those groups of b whose encoding differs from all of a.
-func union(a, b []*art.TrajectoryGroup) ([]*art.TrajectoryGroup, error) {
+	first, others := groups, []*art.TrajectoryGroup(nil)
+	if others, err = decodeGroups(file); err != nil {
+		return nil, damagedFile(op, path, err)
+	}
+	if fileFirst {
+		first, others = others, first
+	}
+	var all []*art.TrajectoryGroup
 	known := map[string]bool{}
-	for _, g := range a {
-		content, err := encodeGroups([]*art.TrajectoryGroup{g})
+	for i, g := range slices.Concat(first, others) {
+		one, err := encodeGroups([]*art.TrajectoryGroup{g})
 		if err != nil {
-			return nil, err
+			return nil, invalid(op, err)
 		}
-		known[string(content)] = true
+		if i < len(first) {
+			known[string(one)] = true
+		} else if known[string(one)] {
+			continue
+		}
+		all = append(all, g)
 	}
-	all := slices.Clone(a)
-	for _, g := range b {
-		content, err := encodeGroups([]*art.TrajectoryGroup{g})
-		if err != nil {
-			return nil, err
-		}
-		if !known[string(content)] {
-			all = append(all, g)
-		}
+	if content, err = encodeGroups(all); err != nil {
+		return nil, invalid(op, err)
 	}
-	return all, nil
+	return content, nil
 }
 
 // Present leaves out groups and trajectories that are nil. It changes none of them, and copies only what it has to.

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 func TestTrajectories_ReadWhatWasWritten(t *testing.T) {
@@ -227,7 +228,7 @@ func FuzzUnseal(f *testing.F) {
 }
 
 // Rows of any content are groups or an error, and groups that can be stored again.
-func FuzzJoinGroups(f *testing.F) {
+func FuzzAddRow(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
 	for i := range 30 {
 		rows, err := groupRows(g.group(), 0)
@@ -242,9 +243,12 @@ func FuzzJoinGroups(f *testing.F) {
 		if json.Unmarshal(content, &rows) != nil {
 			return
 		}
-		groups, err := joinGroups(rows)
-		if err != nil {
-			return
+		var groups []*art.TrajectoryGroup
+		for i := range rows {
+			var err error
+			if groups, err = addRow(groups, &rows[i]); err != nil {
+				return
+			}
 		}
 		for i, group := range groups {
 			_, err := groupRows(group, i)

@@ -35,16 +35,24 @@ func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error
 		if err != nil {
 			return invalid(op, err)
 		}
-		before, err := r.updateState(step - 1)
+		path := r.trajectoryPath(trainSplit, step-1)
+		stored, err := readIfThere(path)
 		if err != nil {
 			return storage(op, err, "")
 		}
-		content, err := putFirst(update.Groups, before.trajectories)
-		if err != nil {
-			return groupsError(op, r.trajectoryPath(trainSplit, step-1), err)
+		content := stored
+		if len(update.Groups) > 0 {
+			if content, err = merge(op, path, update.Groups, stored, false); err != nil {
+				return err
+			}
 		}
-		r.pending = before
-		err = r.storeTrained(step-1, content, metrics, len(update.Groups))
+		r.pending = &updateState{step - 1, stored, slices.Clone(r.history.rows)}
+		if content != nil {
+			err = r.writeTrajectories(trainSplit, step-1, content)
+		}
+		if err == nil {
+			err = r.mergeRow(trainSplit, step-1, metrics, len(update.Groups))
+		}
 		if err == nil {
 			err = r.commit(step, write)
 		}
@@ -58,26 +66,11 @@ func (r *Run) CommitUpdate(step int, update Update, write func(dir string) error
 	})
 }
 
-// storeTrained writes the trajectories, nil for none, and the row of an update from step, in the order of a commit.
-func (r *Run) storeTrained(step int, trajectories []byte, metrics map[string]float64, groups int) error {
-	if trajectories != nil {
-		if err := r.writeTrajectories(trainSplit, step, trajectories); err != nil {
-			return err
-		}
-	}
-	return r.mergeRow(trainSplit, step, metrics, groups)
-}
-
 // updateState is the state to which a failed update is rolled back.
 type updateState struct {
 	step         int
 	trajectories []byte // nil when there is no file
 	rows         []historyRow
-}
-
-func (r *Run) updateState(step int) (*updateState, error) {
-	content, err := readIfThere(r.trajectoryPath(trainSplit, step))
-	return &updateState{step, content, slices.Clone(r.history.rows)}, err
 }
 
 // settle rolls back an update that could not be committed. Until it succeeds, the run stores nothing else.

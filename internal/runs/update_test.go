@@ -6,8 +6,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // trainRow returns the metrics of the train row of a step; nil for none.

@@ -7,8 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // TestSaveWeights_Names: weights are stored once under a name, found by a reference, listed, and deleted.

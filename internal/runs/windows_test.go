@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art"
 )
 
 // windowsRules is a disk with the rules of Windows: folders are not fsynced, what is open is neither renamed nor
