@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -145,8 +144,12 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 		return err
 	}
 	s.training = graphx.NewPrograms(b.device, plan.TrainingPrograms(s.config))
-	if err := s.replicate(ctx, open, b); err != nil {
-		return err
+	for _, device := range b.replicas {
+		params, err := open.ParamsContext(ctx, device, b.matrices)
+		if err != nil {
+			return err
+		}
+		s.replicas = append(s.replicas, replica{device, params, graphx.NewPrograms(device, plan.TrainingPrograms(s.config))})
 	}
 	engines := make([]*engine.Engine, 1+len(s.replicas))
 	if engines[0], err = s.start(b, b.device, s.params); err != nil {
@@ -173,7 +176,7 @@ func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (
 		FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 	})
 	if err != nil && !isDeviceFault(err) {
-		return nil, memoryError(err, "lower Slots, Context or CacheTokens of local.Options")
+		return nil, invalid("register", "lower Slots, Context or CacheTokens of local.Options", "%w", err)
 	}
 	return e, err
 }
@@ -201,42 +204,6 @@ type replica struct {
 	device   compute.Backend
 	params   *model.Params
 	training *graphx.Programs // of all models on it
-}
-
-// openReplicas opens the devices of Options.Replicas.
-func openReplicas(names []string, first compute.Backend) (list []compute.Backend, err error) {
-	for _, name := range names {
-		device, err := openDevice(name)
-		if err != nil {
-			return nil, err
-		}
-		if device.Name() != first.Name() {
-			err := fmt.Errorf("%w: %q is a replica of a device of another kind, %q", art.ErrInvalid, device.Name(), first.Name())
-			return nil, &art.Error{Op: "open", Err: err, Hint: "use Replicas of local.Options for equal devices of one host"}
-		}
-		list = append(list, device)
-	}
-	return list, nil
-}
-
-// replicate uploads the weights to the other devices.
-func (s *base) replicate(ctx context.Context, open *basemodel.Base, b *Backend) error {
-	for _, device := range b.replicas {
-		params, err := open.ParamsContext(ctx, device, b.matrices)
-		if err != nil {
-			return err
-		}
-		s.replicas = append(s.replicas, replica{device, params, graphx.NewPrograms(device, plan.TrainingPrograms(s.config))})
-	}
-	return nil
-}
-
-// trainerReplicas are those of a trainer.
-func (s *base) trainerReplicas() (list []trainer.Replica) {
-	for _, r := range s.replicas {
-		list = append(list, trainer.Replica{Device: r.device, Params: r.params, Programs: r.training})
-	}
-	return list
 }
 
 // engines returns what the engines of the base models do, in the order of their names. Those of a closed backend do

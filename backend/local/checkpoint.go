@@ -42,7 +42,19 @@ func (e *entry) writeCheckpoint(baseName string) func(dir string) error {
 
 // writeTrainer writes the optimizer of a state into a folder.
 func writeTrainer(dir string, s *trainer.State) error {
-	if err := writeOptimizer(filepath.Join(dir, optimizerFile), s); err != nil {
+	var list []safetensors.Tensor
+	for i, name := range s.Names {
+		list = append(list,
+			safetensors.NewFloat32(name+".m", s.Shapes[i], s.M[i]),
+			safetensors.NewFloat32(name+".v", s.Shapes[i], s.V[i]))
+	}
+	f, err := os.Create(filepath.Join(dir, optimizerFile))
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	err = safetensors.Write(out, list, nil)
+	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
 		return err
 	}
 	data, err := json.Marshal(trainerState{Updates: s.Updates})
@@ -56,36 +68,6 @@ func writeTrainer(dir string, s *trainer.State) error {
 func hasOptimizer(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, trainerFile))
 	return err == nil
-}
-
-func writeOptimizer(path string, s *trainer.State) error {
-	var list []safetensors.Tensor
-	for i, name := range s.Names {
-		list = append(list,
-			safetensors.NewFloat32(name+".m", s.Shapes[i], s.M[i]),
-			safetensors.NewFloat32(name+".v", s.Shapes[i], s.V[i]))
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(f)
-	err = safetensors.Write(out, list, nil)
-	return errors.Join(err, out.Flush(), f.Close())
-}
-
-// load loads the checkpoint of a step.
-func (e *entry) load(step int) error {
-	dir, ok := e.run.Checkpoint(step)
-	if !ok {
-		return &art.Error{Op: "register", Err: fmt.Errorf("%w: no checkpoint of step %d", art.ErrCorrupt, step)}
-	}
-	p, state, err := readCheckpoint(dir, e.base)
-	if err != nil {
-		return checkpointError("register", dir, err)
-	}
-	e.policy, e.state = p, state
-	return nil
 }
 
 func readOptimizer(dir string, s *trainer.State) error {
@@ -104,20 +86,17 @@ func readOptimizer(dir string, s *trainer.State) error {
 	}
 	for i, name := range s.Names {
 		for suffix, to := range map[string][][]float32{".m": s.M, ".v": s.V} {
-			if err == nil {
-				to[i], err = moment(file, name+suffix, s.Shapes[i])
+			t, ok := file.Tensor(name + suffix)
+			switch {
+			case err != nil:
+			case !ok || !slices.Equal(t.Shape, s.Shapes[i]):
+				err = fmt.Errorf("%s: no %s of shape %v", optimizerFile, name+suffix, s.Shapes[i])
+			default:
+				to[i], err = t.Float32s()
 			}
 		}
 	}
 	return errors.Join(err, file.Close())
-}
-
-func moment(file *safetensors.File, name string, shape []int) ([]float32, error) {
-	t, ok := file.Tensor(name)
-	if !ok || !slices.Equal(t.Shape, shape) {
-		return nil, fmt.Errorf("%s: no %s of shape %v", optimizerFile, name, shape)
-	}
-	return t.Float32s()
 }
 
 // Restore commits the next step as a copy of a stored one, with its optimizer, and serves it.
@@ -133,32 +112,20 @@ func (b *Backend) Restore(ctx context.Context, m *art.Model, step int) (int, err
 	defer e.training.Unlock()
 	from, ok := e.run.Checkpoint(step)
 	if !ok {
-		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)
-		return 0, &art.Error{Op: op, Err: err, Hint: "take one of those that Backend.Checkpoints lists"}
+		return 0, invalid(op, "take one of those that Backend.Checkpoints lists", "step %d has no checkpoint", step)
 	}
 	if err := e.run.Verify(step); err != nil {
 		return 0, err
 	}
-	next, err := e.restore(b, from, step)
-	if err != nil {
-		return 0, err
-	}
-	b.opts.Logger.Info("step restored", "model", m.Name(), "from", step, "step", next)
-	b.retain(m, e)
-	return next, nil
-}
-
-// restore commits and serves the checkpoint in a folder as the next step. e.training is held.
-func (e *entry) restore(b *Backend, from string, step int) (next int, err error) {
 	restored, state, err := readCheckpoint(from, e.base)
 	if err != nil {
-		return 0, checkpointError("restore", from, err)
+		return 0, checkpointError(op, from, err)
 	}
 	onDevice, err := restored.upload(e.base)
 	if err != nil {
-		return 0, &art.Error{Op: "restore", Err: err}
+		return 0, &art.Error{Op: op, Err: err}
 	}
-	next = e.run.Next()
+	next := e.run.Next()
 	update := runs.Update{Metrics: map[string]float64{"train/restored_step": float64(step)}}
 	if err := e.run.CommitUpdate(next, update, runs.CopyCheckpoint(from)); err != nil {
 		return 0, err
@@ -166,6 +133,8 @@ func (e *entry) restore(b *Backend, from string, step int) (next int, err error)
 	e.policy, e.state = restored, state
 	e.serving.Store(&serving{step: next, adapter: onDevice})
 	e.committed = time.Now()
+	b.opts.Logger.Info("step restored", "model", m.Name(), "from", step, "step", next)
+	b.retain(m, e)
 	return next, nil
 }
 
@@ -213,21 +182,15 @@ func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *mo
 			adapter, err = lora.Load(folder)
 		}
 	}
+	var open *basemodel.Base // read again, tensor by tensor: on the device its weights may be packed
 	if err == nil {
-		err = export(from, dir, adapter, opts)
+		open, err = basemodel.Open(from)
+	}
+	if err == nil {
+		err = errors.Join(open.Export(dir, adapter, opts), open.Close())
 	}
 	if err != nil {
 		return &art.Error{Op: "export", Err: err}
 	}
 	return nil
-}
-
-// export reads a model again, tensor by tensor: on the device its weights may be packed.
-func export(path, dir string, a *lora.Adapter, opts *model.SaveOptions) (err error) {
-	open, err := basemodel.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, open.Close()) }()
-	return open.Export(dir, a, opts)
 }

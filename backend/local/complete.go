@@ -74,16 +74,9 @@ func (b *Backend) newChat(
 	if err != nil {
 		return nil, err
 	}
-	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
+	template, prompt, err := e.prompt(ctx, op, req)
 	if err != nil {
-		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
-	}
-	prompt, err := template.PromptContext(ctx, req.Messages, req.Tools)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, promptError(err)
+		return nil, err
 	}
 	if err := e.base.checkSettings(op, req.Settings); err != nil {
 		return nil, err
@@ -92,6 +85,22 @@ func (b *Backend) newChat(
 	mask, err := e.grammars.chat(op, template, prompt, req)
 	c.mask = e.base.limited(mask, req.Settings)
 	return c, err
+}
+
+// prompt renders the prompt of a request, with the template of its arguments.
+func (e *entry) prompt(ctx context.Context, op string, req *art.ChatRequest) (*chat.Template, []int32, error) {
+	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
+	if err != nil {
+		return nil, nil, invalid(op, "", "%w", err)
+	}
+	prompt, err := template.PromptContext(ctx, req.Messages, req.Tools)
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, nil, promptError(err)
+	}
+	return template, prompt, nil
 }
 
 // request returns the engine's form of the request.
@@ -191,9 +200,8 @@ func (s *base) checkSettings(op string, settings art.Sampling) error {
 	bias := slices.Sorted(maps.Keys(settings.LogitBias))
 	for _, id := range slices.Concat(settings.StopTokenIDs, settings.AllowedTokenIDs, bias) {
 		if id < 0 || int(id) >= limit {
-			err := fmt.Errorf("%w: token %d of StopTokenIDs, AllowedTokenIDs or LogitBias is not in the vocabulary of %d",
-				art.ErrInvalid, id, limit)
-			return &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
+			return invalid(op, ownIDs, "token %d of StopTokenIDs, AllowedTokenIDs or LogitBias is not in the vocabulary of %d",
+				id, limit)
 		}
 	}
 	return nil

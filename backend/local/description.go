@@ -37,23 +37,18 @@ func (d description) warnChanges(now description, log *slog.Logger) {
 // check reports options that differ from those of the run in dir.
 func (d description) check(want description, dir string) error {
 	differences := d.differences(want)
-	if len(differences) == 0 {
+	if differences == nil {
 		return nil
 	}
 	hint := "use another model name for a new run, or the options of the old one to continue it"
 	if n, err := hub.ParseName(d.Base); err == nil && d.Commit != want.Commit && d.Commit != "" {
 		hint = fmt.Sprintf("set Base to %q to continue with the weights of the run", n.Repo+"@"+d.Commit)
 	}
-	text := strings.Join(differences, "; ")
-	return &art.Error{
-		Op: "register", Hint: hint,
-		Err: fmt.Errorf("%w: the run in %s was made with other options: %s", art.ErrInvalid, dir, text),
-	}
+	return invalid("register", hint, "the run in %s was made with other options: %s", dir, strings.Join(differences, "; "))
 }
 
 // differences lists the options that differ from those of the run.
-func (d description) differences(now description) []string {
-	var list []string
+func (d description) differences(now description) (list []string) {
 	compare := func(what string, was, is any) {
 		if !reflect.DeepEqual(was, is) {
 			list = append(list, fmt.Sprintf("%s was %v and is now %v", what, was, is))

@@ -83,8 +83,7 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 			Hint: `use "float32" or "bfloat16" for Weights of local.Options, or a device of XLA`,
 		}
 	}
-	err := fmt.Errorf("%w: Weights is %q", art.ErrInvalid, weights)
-	return 0, &art.Error{Op: "open", Err: err, Hint: `use "float32", "bfloat16" or "int8"`}
+	return 0, invalid("open", `use "float32", "bfloat16" or "int8"`, "Weights is %q", weights)
 }
 
 // cacheTypes are the types of a KV cache, by their names in Options.
@@ -96,8 +95,7 @@ var cacheTypes = map[string]dtypes.DType{
 func checkCacheType(option string, device compute.Backend) error {
 	kind, ok := cacheTypes[option]
 	if !ok {
-		err := fmt.Errorf("%w: CacheType is %q", art.ErrInvalid, option)
-		return &art.Error{Op: "open", Err: err, Hint: `use "float32" or "bfloat16"`}
+		return invalid("open", `use "float32" or "bfloat16"`, "CacheType is %q", option)
 	}
 	if kind == dtypes.BFloat16 && !model.ComputesBFloat16(device) {
 		return &art.Error{
@@ -175,12 +173,12 @@ func usableOf(names []string, gpus machine.GPUs, env func(string) string) (int64
 func (b *Backend) book(c *model.Config) (plan.Booking, error) {
 	want := b.opts
 	if want.Context > c.MaxPositions || want.Context == 1 {
-		err := fmt.Errorf("a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
-		return plan.Booking{}, memoryError(err, "change Context of local.Options")
+		return plan.Booking{}, invalid("register", "change Context of local.Options",
+			"a context of %d tokens, where the model has 2 to %d", want.Context, c.MaxPositions)
 	}
 	if want.CacheTokens != 0 && want.CacheTokens < max(2, want.Context) {
-		err := fmt.Errorf("a cache of %d tokens, for requests of up to %d", want.CacheTokens, max(2, want.Context))
-		return plan.Booking{}, memoryError(err, "raise CacheTokens of local.Options, or lower Context")
+		return plan.Booking{}, invalid("register", "raise CacheTokens of local.Options, or lower Context",
+			"a cache of %d tokens, for requests of up to %d", want.CacheTokens, max(2, want.Context))
 	}
 	p, ok := b.memory.Book(plan.Sampling{
 		Config: c, Slots: want.Slots, Context: want.Context, CacheTokens: want.CacheTokens,
@@ -196,32 +194,17 @@ func (b *Backend) book(c *model.Config) (plan.Booking, error) {
 	if p.Others > 0 {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.Others))
 	}
-	err := fmt.Errorf("%s, a context of %d and a cache of %d tokens take %s of memory, with %s for the weights and "+
-		"%s for keys and values; %s", quantity.Of(p.Slots, "slot"), p.Context, p.CacheTokens, gigabytes(p.Least()),
-		gigabytes(p.Weights), gigabytes(p.Cache), have)
-	hint := "lower Slots, Context and CacheTokens of local.Options, use Weights \"bfloat16\", or a machine with more " +
-		"memory"
+	hint := `lower Slots, Context and CacheTokens of local.Options, use Weights "bfloat16", or a machine with more memory`
 	if b.memory.Profile.OwnMemory {
 		hint += "; XLA takes three quarters of a GPU: memory_fraction=0.95 behind the name of the device gives more"
 	}
-	return p, memoryError(err, hint)
-}
-
-func memoryError(err error, hint string) error {
-	return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
+	return p, invalid("register", hint, "%s, a context of %d and a cache of %d tokens take %s of memory, with %s for "+
+		"the weights and %s for keys and values; %s", quantity.Of(p.Slots, "slot"), p.Context, p.CacheTokens,
+		gigabytes(p.Least()), gigabytes(p.Weights), gigabytes(p.Cache), have)
 }
 
 // gigabytes formats a size.
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.2f GiB", bytes/(1<<30)) }
-
-// checkAdapter refuses an adapter whose copies in training do not fit into free memory.
-func (b *Backend) checkAdapter(c *model.Config, params float64) error {
-	if takes, free, ok := b.memory.Holds(plan.Training{Config: c, Params: params}); !ok {
-		return fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
-			params, gigabytes(takes), gigabytes(free))
-	}
-	return nil
-}
 
 // fit chooses how much memory the training of sequences takes, see [Options].Recompute, and refuses those of which one
 // alone does not fit into free memory, before anything is computed. Where the free memory is not known, nothing is
@@ -244,10 +227,8 @@ func (b *Backend) fit(op string, e *entry, sequences []grpo.Sequence) error {
 		if b.opts.MicroTokens > 0 {
 			hint += "; lower MicroTokens of local.Options"
 		}
-		return &art.Error{
-			Op: op, Err: fmt.Errorf("%w: a sequence of %d tokens takes about %s, and %s are free", art.ErrInvalid, longest,
-				gigabytes(takes), gigabytes(free)), Hint: hint,
-		}
+		return invalid(op, hint, "a sequence of %d tokens takes about %s, and %s are free", longest, gigabytes(takes),
+			gigabytes(free))
 	}
 	if now := t.Sizes(); now != before {
 		b.opts.Logger.Info("memory of the training", "op", op, "bytes", int64(takes), "recompute", now.Recompute,

@@ -74,14 +74,6 @@ func (g *grammars) chat(
 	return g.mask(op, reply)
 }
 
-// text returns the mask of a text after a prompt of ids; nil if nothing restricts it.
-func (g *grammars) text(op string, format *art.ResponseFormat) (engine.Mask, error) {
-	if format == nil {
-		return nil, nil
-	}
-	return g.mask(op, formatGrammar(format))
-}
-
 // mask compiles a grammar, unless it is in the cache, and begins a reply.
 func (g *grammars) mask(op string, of grammar.Grammar) (engine.Mask, error) {
 	vocabulary, err := g.vocabulary()
@@ -270,19 +262,6 @@ func (l *limits) Accept(id int32) error {
 
 // Finished implements [engine.Mask]. Only a grammar finishes a reply.
 func (l *limits) Finished() bool { return l.grammar != nil && l.grammar.Finished() }
-
-// templateOf returns the chat template of a model. Parts of replies that cannot be parsed are logged.
-func (b *Backend) templateOf(s *base, m *art.Model) (*chat.Template, error) {
-	t, err := s.template.With(chat.Options{ToolFormat: m.Options().ToolFormat})
-	if err != nil {
-		err = fmt.Errorf("%w: %w", art.ErrInvalid, err)
-		return nil, &art.Error{Op: "register", Err: err, Hint: "correct ModelOptions.ToolFormat"}
-	}
-	for _, warning := range t.Warnings() {
-		b.opts.Logger.Warn("not all replies to the chat template can be parsed", "model", m.Name(), "template", warning)
-	}
-	return t, nil
-}
 
 // promptError translates an error of rendering a prompt.
 func promptError(err error) error {

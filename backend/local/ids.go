@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,10 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/tokenizer"
-	"github.com/goart-dev/art/tokenizer/chat"
 )
+
+// ownIDs is the hint about ids that a model does not have.
+const ownIDs = "send ids of this model's own tokenizer"
 
 // Encode returns the ids of a text.
 func (b *Backend) Encode(ctx context.Context, m *art.Model, text string, special bool) ([]int32, error) {
@@ -52,8 +53,7 @@ func (s *base) tokenBytes(op string, ids []int32) ([][]byte, error) {
 	list := make([][]byte, len(ids))
 	for i, id := range ids {
 		if list[i] = s.tokenizer.TokenBytes(id); list[i] == nil {
-			err := fmt.Errorf("%w: the vocabulary has no token %d", art.ErrInvalid, id)
-			return nil, &art.Error{Op: op, Err: err, Hint: "send ids of this model's own tokenizer"}
+			return nil, invalid(op, ownIDs, "the vocabulary has no token %d", id)
 		}
 	}
 	return list, nil
@@ -69,19 +69,19 @@ func (b *Backend) Sample(
 	}
 	for _, id := range prompt {
 		if limit := e.base.config.VocabSize; id < 0 || int(id) >= limit {
-			err := fmt.Errorf("%w: token %d is not in the vocabulary of %d", art.ErrInvalid, id, limit)
-			return nil, &art.Error{Op: "sample", Err: err, Hint: "send ids of this model's own tokenizer"}
+			return nil, invalid("sample", ownIDs, "token %d is not in the vocabulary of %d", id, limit)
 		}
 	}
 	if err := e.base.checkSettings("sample", s); err != nil {
 		return nil, err
 	}
 	c := b.newCompletion(ctx, e, m, "cmpl", prompt, s)
-	mask, err := e.grammars.text("sample", s.ResponseFormat)
-	if err != nil {
-		return nil, err
+	if s.ResponseFormat != nil {
+		if c.mask, err = e.grammars.mask("sample", formatGrammar(s.ResponseFormat)); err != nil {
+			return nil, err
+		}
 	}
-	c.mask = e.base.limited(mask, s)
+	c.mask = e.base.limited(c.mask, s)
 	stream, text := c.stream(), strings.Builder{}
 	out := c.pieces(piece, true, func(id int32, p *art.Piece) {
 		if slices.Contains(s.StopTokenIDs, id) {
@@ -126,42 +126,23 @@ func (b *Backend) Tokenize(
 	if err != nil {
 		return nil, nil, err
 	}
-	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
-	if err != nil {
-		return nil, nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
-	}
-	prompt, err = template.PromptContext(ctx, req.Messages, req.Tools)
-	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, nil, promptError(err)
-	}
-	if reply == nil {
-		return prompt, nil, nil
+	template, prompt, err := e.prompt(ctx, op, req)
+	if err != nil || reply == nil {
+		return prompt, nil, err
 	}
 	whole, mask, err := template.Target(append(slices.Clone(req.Messages), *reply), req.Tools)
 	if err != nil {
 		return nil, nil, promptError(err)
 	}
-	ids, err = replyIDs(prompt, whole, mask)
-	if err != nil {
-		err = &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
-			Hint: "the chat template of the model cannot write this reply"}
-	}
-	return prompt, ids, err
-}
-
-// replyIDs returns what a conversation has behind a prompt, up to the last id of the reply.
-func replyIDs(prompt, whole []int32, mask []bool) ([]int32, error) {
-	n := len(whole)
+	n := len(whole) // up to the last id of the reply
 	for n > 0 && !mask[n-1] {
 		n--
 	}
 	if n <= len(prompt) || !slices.Equal(whole[:len(prompt)], prompt) {
-		return nil, errors.New("the conversation with the reply does not begin with the prompt for it")
+		return prompt, nil, invalid(op, "the chat template of the model cannot write this reply",
+			"the conversation with the reply does not begin with the prompt for it")
 	}
-	return whole[len(prompt):n], nil
+	return prompt, whole[len(prompt):n], nil
 }
 
 // Logprobs scores ids under the newest step of m.
@@ -184,7 +165,7 @@ func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]fl
 	case isDeviceFault(err):
 		return nil, 0, &art.Error{Op: op, Err: deviceError(err)}
 	case err != nil:
-		return nil, 0, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
+		return nil, 0, invalid(op, "", "%w", err)
 	}
 	return logprobs, now.step, nil
 }

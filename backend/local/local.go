@@ -217,13 +217,11 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		b.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o := b.opts; min(o.Slots, o.Context, o.CacheTokens, o.Queue, o.MicroTokens) < 0 {
-		err := fmt.Errorf("%w: Slots is %d, Context %d, CacheTokens %d, Queue %d and MicroTokens %d", art.ErrInvalid, o.Slots,
-			o.Context, o.CacheTokens, o.Queue, o.MicroTokens)
-		return nil, &art.Error{Op: "open", Err: err, Hint: "use 0 for the defaults"}
+		return nil, invalid("open", "use 0 for the defaults", "Slots is %d, Context %d, CacheTokens %d, Queue %d and "+
+			"MicroTokens %d", o.Slots, o.Context, o.CacheTokens, o.Queue, o.MicroTokens)
 	}
 	if s := b.opts.TrainShare; !(s >= 0 && s <= 1) {
-		err := fmt.Errorf("%w: TrainShare is %v", art.ErrInvalid, s)
-		return nil, &art.Error{Op: "open", Err: err, Hint: "use a number above 0 and up to 1, or 0 for the default"}
+		return nil, invalid("open", "use a number above 0 and up to 1, or 0 for the default", "TrainShare is %v", s)
 	}
 	if err := checkLosses(b.opts.Losses); err != nil {
 		return nil, err
@@ -233,8 +231,16 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		return nil, err
 	}
 	b.device = device
-	if b.replicas, err = openReplicas(b.opts.Replicas, device); err != nil {
-		return nil, err
+	for _, name := range b.opts.Replicas {
+		other, err := openDevice(name)
+		if err != nil {
+			return nil, err
+		}
+		if other.Name() != device.Name() {
+			return nil, invalid("open", "use Replicas of local.Options for equal devices of one host",
+				"%q is a replica of a device of another kind, %q", other.Name(), device.Name())
+		}
+		b.replicas = append(b.replicas, other)
 	}
 	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
 		return nil, err
@@ -283,6 +289,11 @@ func (b *Backend) Close() error {
 		errs = append(errs, e.close())
 	}
 	return errors.Join(errs...)
+}
+
+// invalid is an error of the caller.
+func invalid(op, hint, format string, args ...any) error {
+	return &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, fmt.Errorf(format, args...)), Hint: hint}
 }
 
 // entry returns what was registered for m.

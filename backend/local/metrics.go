@@ -42,24 +42,22 @@ func addDifference(metrics map[string]float64, name string, d trainer.Difference
 	}
 }
 
-// addMemory adds what the process and the device take after a training.
-func (b *Backend) addMemory(metrics map[string]float64) {
+// complete adds to the metrics of a step on groups what the process and the device take after the training, what the
+// step took from start on, the beginning of the training, how fast it was, and the sums over the steps up to this one.
+func (b *Backend) complete(
+	e *entry, metrics map[string]float64, groups []*art.TrajectoryGroup, start time.Time,
+) error {
 	if now, peak, known := machine.Resident(os.DirFS("/")); known {
 		metrics["memory/resident_bytes"], metrics["memory/resident_max_bytes"] = float64(now), float64(peak)
 	}
 	if programs, took := graphx.Compiled(b.device); programs > 0 {
 		metrics["device/programs"], metrics["device/compile_s"] = float64(programs), took.Seconds()
 	}
-	if b.memory.Held == nil {
-		return
+	if b.memory.Held != nil {
+		if held := b.memory.Held(); held > 0 {
+			metrics["memory/device_work_bytes"] = float64(held)
+		}
 	}
-	if held := b.memory.Held(); held > 0 {
-		metrics["memory/device_work_bytes"] = float64(held)
-	}
-}
-
-// addTimes adds what the step on groups took, and how fast it was. start is that of the training call.
-func (e *entry) addTimes(metrics map[string]float64, groups []*art.TrajectoryGroup, start time.Time) {
 	rollouts, judging := trainset.Times(groups, e.committed, start)
 	for key, took := range map[string]time.Duration{"time/rollout_s": rollouts, "time/judge_s": judging} {
 		if took > 0 {
@@ -75,10 +73,6 @@ func (e *entry) addTimes(metrics map[string]float64, groups []*art.TrajectoryGro
 	if tokens := metrics["data/tokens_sampled"]; tokens > 0 && wall > train {
 		metrics["throughput/rollout_tok_per_s"] = tokens / (wall - train)
 	}
-}
-
-// addSums adds, for each metric that is summed, the sum over the steps up to this one: "data/cum/groups".
-func (e *entry) addSums(metrics map[string]float64) error {
 	rows, err := e.run.History()
 	if err != nil {
 		return err
@@ -199,27 +193,41 @@ var dataMetrics = []rundir.MetricInfo{
 	{Name: "device/compile_s", Formula: "what that took, all together", Unit: "s", Healthy: "steady after some steps"},
 }
 
-// learningOptions are the options of a training call that determine how far it moves the adapter.
-type learningOptions struct{ rate, maxGradNorm float64 }
+// trainError is the error of a training call. Nothing has changed then: the model stays at its step, and its optimizer
+// too.
+func trainError(ctx context.Context, op string, err error, rate, maxGradNorm float64) error {
+	hint := fmt.Sprintf("lower LearningRate, which is %v", rate)
+	if maxGradNorm <= 0 {
+		hint += ", or bound the gradient by MaxGradNorm, which is off"
+	}
+	return trainerError(ctx, op, err, map[error]string{
+		trainer.ErrDiverged: hint + "; the model stays at the previous step",
+	})
+}
 
-// trainError adds a hint to an error of the trainer. Nothing has changed then: the model stays at its step, and its
-// optimizer too.
-func trainError(ctx context.Context, op string, err error, opts learningOptions) error {
+// ownError is the error of a primitive of [loop.Trainer].
+func ownError(ctx context.Context, op string, err error) error {
+	return trainerError(ctx, op, err, map[error]string{
+		trainer.ErrLost:     "load weights that were saved, or a step, with Model.LoadWeights",
+		trainer.ErrDiverged: "lower the learning rate or set GradClipNorm, and load the newest step with Model.LoadWeights",
+	})
+}
+
+// trainerError adds the hint of its kind to an error of the trainer. It returns the cause of ctx if that has ended.
+func trainerError(ctx context.Context, op string, err error, hints map[error]string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if told := new(art.Error); errors.As(err, &told) {
+	if _, told := errors.AsType[*art.Error](err); told {
 		return err
 	}
-	hint := ""
-	if errors.Is(err, trainer.ErrDiverged) {
-		hint = fmt.Sprintf("lower LearningRate, which is %v", opts.rate)
-		if opts.maxGradNorm <= 0 {
-			hint += ", or bound the gradient by MaxGradNorm, which is off"
+	out := &art.Error{Op: op, Err: deviceError(err)}
+	for kind, hint := range hints {
+		if errors.Is(err, kind) {
+			out.Hint = hint
 		}
-		hint += "; the model stays at the previous step"
 	}
-	return &art.Error{Op: op, Err: deviceError(err), Hint: hint}
+	return out
 }
 
 // unmoved is the change of a logprob, in nats, up to which a step counts as having changed nothing: 0.4 % of a

@@ -2,8 +2,7 @@ package local
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -22,10 +21,8 @@ type ownState struct {
 // end frees a state that is the newest step, and refuses any other one.
 func (s *ownState) end(op string) error {
 	if s.changed || s.session != nil && s.session.Pending() {
-		return &art.Error{
-			Op: op, Err: fmt.Errorf("%w: the training state has updates or gradients that are not published", art.ErrInvalid),
-			Hint: "call Model.Publish, or Model.LoadWeights with the newest step to drop them",
-		}
+		return invalid(op, "call Model.Publish, or Model.LoadWeights with the newest step to drop them",
+			"the training state has updates or gradients that are not published")
 	}
 	s.free()
 	return nil
@@ -117,8 +114,7 @@ func (b *Backend) LoadWeights(ctx context.Context, m *art.Model, path string, op
 		return err
 	}
 	if optimizer && !hasOptimizer(dir) {
-		return &art.Error{Op: op, Err: fmt.Errorf("%w: %s was saved without its optimizer", art.ErrInvalid, path),
-			Hint: "load it with a new one"}
+		return invalid(op, "load it with a new one", "%s was saved without its optimizer", path)
 	}
 	loaded, err := e.loadPolicy(op, dir)
 	if err != nil {
@@ -149,11 +145,8 @@ func (e *entry) loadPolicy(op, dir string) (policy, error) {
 		return policy{}, checkpointError(op, dir, err)
 	}
 	if p.shape() != e.policy.shape() {
-		return policy{}, &art.Error{
-			Op: op, Err: fmt.Errorf("%w: %s has an adapter of another rank, alpha or layers, "+
-				"or only one of the two is DoRA or all weights", art.ErrInvalid, dir),
-			Hint: "register a model with ModelOptions.Fork to begin with it",
-		}
+		return policy{}, invalid(op, "register a model with ModelOptions.Fork to begin with it", "%s has an adapter of "+
+			"another rank, alpha or layers, or only one of the two is DoRA or all weights", dir)
 	}
 	return p, nil
 }
@@ -174,24 +167,19 @@ func (b *Backend) findWeights(m *art.Model, e *entry, path string) (dir string, 
 	if dir, err = reader.Find(ref.Step); err != nil {
 		return "", false, err
 	}
-	latest, _ := e.run.Checkpoint(e.serving.Load().step)
-	return dir, dir == latest, e.checkBase(reader, ref)
-}
-
-// checkBase refuses weights of another base model.
-func (e *entry) checkBase(reader *runs.Reader, ref runs.Reference) error {
 	var have, want description
 	if err := reader.Model(&have); err != nil {
-		return err
+		return "", false, err
 	}
 	if _, err := e.run.ReadModel(&want); err != nil {
-		return err
+		return "", false, err
 	}
-	if have.sameBase(want) {
-		return nil
+	if !have.sameBase(want) {
+		return "", false, invalid("load weights", "load weights of a run on the same base model",
+			"%s has the base %s, and the model %s", ref, have.baseText(), want.baseText())
 	}
-	err := fmt.Errorf("%w: %s has the base %s, and the model %s", art.ErrInvalid, ref, have.baseText(), want.baseText())
-	return &art.Error{Op: "load weights", Err: err, Hint: "load weights of a run on the same base model"}
+	latest, _ := e.run.Checkpoint(e.serving.Load().step)
+	return dir, dir == latest, nil
 }
 
 // SavedWeights lists what SaveWeights has stored.
@@ -315,19 +303,9 @@ func (b *Backend) Release(_ context.Context, m *art.Model) error {
 		return &art.Error{Op: "release", Err: art.ErrNotRegistered}
 	}
 	delete(b.models, m)
-	b.order = without(b.order, m)
+	b.order = slices.DeleteFunc(slices.Clone(b.order), func(x *art.Model) bool { return x == m })
 	b.mu.Unlock()
 	return e.close()
-}
-
-// without returns a copy of models without one.
-func without(models []*art.Model, m *art.Model) (out []*art.Model) {
-	for _, x := range models {
-		if x != m {
-			out = append(out, x)
-		}
-	}
-	return out
 }
 
 // close frees what training holds, and closes the run. It waits for a training call in progress.
@@ -339,22 +317,4 @@ func (e *entry) close() error {
 		return nil
 	}
 	return e.run.Close()
-}
-
-// ownError is the error of a primitive.
-func ownError(ctx context.Context, op string, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if told := new(art.Error); errors.As(err, &told) {
-		return err
-	}
-	hint := ""
-	switch {
-	case errors.Is(err, trainer.ErrLost):
-		hint = "load weights that were saved, or a step, with Model.LoadWeights"
-	case errors.Is(err, trainer.ErrDiverged):
-		hint = "lower the learning rate or set GradClipNorm, and load the newest step with Model.LoadWeights"
-	}
-	return &art.Error{Op: op, Err: deviceError(err), Hint: hint}
 }

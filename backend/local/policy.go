@@ -97,18 +97,13 @@ func isFull(dir string) bool {
 
 // readPolicy reads what save has written, or an adapter of PEFT.
 func readPolicy(dir string, s *base) (policy, error) {
-	if isFull(dir) {
-		return readWeights(dir, s)
+	if !isFull(dir) {
+		a, err := lora.Load(dir)
+		if err == nil {
+			err = a.Check(layersOf(s.config))
+		}
+		return policy{adapter: a}, err
 	}
-	a, err := lora.Load(dir)
-	if err == nil {
-		err = a.Check(layersOf(s.config))
-	}
-	return policy{adapter: a}, err
-}
-
-// readWeights reads all weights of a model with the architecture of a base.
-func readWeights(dir string, s *base) (policy, error) {
 	w, err := model.Load(dir)
 	if err != nil {
 		return policy{}, err
@@ -172,17 +167,13 @@ func (p policy) digest() string {
 
 // checkFull refuses a training of all weights that does not fit into free memory, or whose sampler would round them.
 func (b *Backend) checkFull(c *model.Config) error {
-	refuse := func(err error, hint string) error {
-		return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: hint}
-	}
 	if b.matrices != dtypes.Float32 {
-		return refuse(errors.New("all weights are trained in float32, and sampled from as they are"),
-			"set Weights of local.Options to \"float32\"")
+		return invalid("register", "set Weights of local.Options to \"float32\"",
+			"all weights are trained in float32, and sampled from as they are")
 	}
 	if takes, free, ok := b.memory.Holds(plan.TrainingOf(c, nil)); !ok {
-		err := fmt.Errorf("a training of all weights takes at least %s beside the base model; %s are free", gigabytes(takes),
-			gigabytes(free))
-		return refuse(err, "train an adapter: leave Full of ModelOptions out")
+		return invalid("register", "train an adapter: leave Full of ModelOptions out", "a training of all weights takes at "+
+			"least %s beside the base model; %s are free", gigabytes(takes), gigabytes(free))
 	}
 	return nil
 }
@@ -196,9 +187,7 @@ type adapterStart struct {
 
 // openStart reads the adapter in opts. have is the description of the run, or the zero value for a new one: a run can
 // continue when the folder of its adapter, or the run that it is a fork of, is gone, with the digest that it recorded.
-func (b *Backend) openStart(
-	opts art.ModelOptions, have, want description, s *base,
-) (adapterStart, error) {
+func (b *Backend) openStart(opts art.ModelOptions, have, want description, s *base) (adapterStart, error) {
 	switch {
 	case opts.Fork != "" && opts.Fork == have.Fork:
 		return adapterStart{digest: have.AdapterSHA256}, nil
@@ -232,8 +221,8 @@ func (b *Backend) openFork(opts art.ModelOptions, want description, s *base) (ad
 		return adapterStart{}, err
 	}
 	if !have.sameBase(want) {
-		err := fmt.Errorf("%w: %s has the base %s, and the fork %s", art.ErrInvalid, ref, have.baseText(), want.baseText())
-		return adapterStart{}, &art.Error{Op: "register", Err: err, Hint: "a fork keeps the base model: set Base to it"}
+		return adapterStart{}, invalid("register", "a fork keeps the base model: set Base to it",
+			"%s has the base %s, and the fork %s", ref, have.baseText(), want.baseText())
 	}
 	dir, err := source.Find(ref.Step)
 	if err != nil {
@@ -248,10 +237,7 @@ func (b *Backend) openFork(opts art.ModelOptions, want description, s *base) (ad
 
 // adapterError is the error for an adapter from which a run cannot start.
 func adapterError(err error) error {
-	return &art.Error{
-		Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err),
-		Hint: "set ModelOptions.Adapter to the folder of a LoRA adapter of this base model",
-	}
+	return invalid("register", "set ModelOptions.Adapter to the folder of a LoRA adapter of this base model", "%w", err)
 }
 
 // adapterDigest returns the SHA-256 of the values of an adapter: its rank, its alpha and the tensors of its layers. It

@@ -47,7 +47,7 @@ func (b *Backend) pass(ctx context.Context, m *art.Model, call tokenCall,
 	}
 	loss := b.tokenLoss(call.loss, call.config)
 	if err := loss.Validate(); err != nil {
-		return nil, &art.Error{Op: call.op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct the loss's config"}
+		return nil, invalid(call.op, "correct the loss's config", "%w", err)
 	}
 	batch, err := e.tokenBatch(call)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *entry) tokenBatch(call tokenCall) (batch []grpo.Sequence, err error) {
 	for i := range call.data {
 		d := &call.data[i]
 		if what := badIDs(d, limit, vocab); what != "" {
-			return nil, datumError(call.op, i, what)
+			return nil, invalid(call.op, "correct the data", "datum %d %s", i, what)
 		}
 		for k := range max(1, d.K) {
 			s := sequenceOf(d, k, call.loss)
@@ -100,7 +100,7 @@ func (e *entry) tokenBatch(call tokenCall) (batch []grpo.Sequence, err error) {
 				continue
 			}
 			if err := s.Validate(); err != nil {
-				return nil, datumError(call.op, i, err.Error())
+				return nil, invalid(call.op, "correct the data", "datum %d %v", i, err)
 			}
 			batch = append(batch, s)
 		}
@@ -124,10 +124,6 @@ func badIDs(d *loop.Datum, limit, vocab int) string {
 		}
 	}
 	return ""
-}
-
-func datumError(op string, i int, what string) error {
-	return &art.Error{Op: op, Err: fmt.Errorf("%w: datum %d %s", art.ErrInvalid, i, what), Hint: "correct the data"}
 }
 
 // sequenceOf makes a sequence of a datum with the k-th target of each position. Token i+1 is what position i predicts.
@@ -166,9 +162,12 @@ func sequenceOf(d *loop.Datum, k int, loss credit.Loss) grpo.Sequence {
 // but for those without targets, so that k is found by the targets.
 func spread(d *loop.Datum, s *grpo.Sequence, logprobs, to []float32) {
 	each := max(1, d.K)
+targets:
 	for k := range each {
-		if !sameTargets(d, s, k) {
-			continue
+		for i := range d.Input {
+			if d.Targets[i*each+k] != s.Targets[i+1] {
+				continue targets
+			}
 		}
 		for i := range d.Input {
 			if s.Trained[i+1] {
@@ -176,17 +175,6 @@ func spread(d *loop.Datum, s *grpo.Sequence, logprobs, to []float32) {
 			}
 		}
 	}
-}
-
-// sameTargets reports whether a sequence has the k-th targets of a datum.
-func sameTargets(d *loop.Datum, s *grpo.Sequence, k int) bool {
-	each := max(1, d.K)
-	for i := range d.Input {
-		if d.Targets[i*each+k] != s.Targets[i+1] {
-			return false
-		}
-	}
-	return true
 }
 
 // tokenLoss returns a loss of [loop.LossConfig] with a complete configuration, or one of [Options].Losses.

@@ -72,9 +72,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, registerError(ctx, err)
 	}
-	template, err := b.templateOf(s, m)
+	template, err := s.template.With(chat.Options{ToolFormat: opts.ToolFormat})
 	if err != nil {
-		return 0, err
+		return 0, invalid("register", "correct ModelOptions.ToolFormat", "%w", err)
+	}
+	for _, warning := range template.Warnings() {
+		b.opts.Logger.Warn("not all replies to the chat template can be parsed", "model", m.Name(), "template", warning)
 	}
 	run, err := runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger})
 	if err != nil {
@@ -128,7 +131,7 @@ func (b *Backend) begin(ctx context.Context, m *art.Model) error {
 	case b.closed:
 		return &art.Error{Op: "register", Err: art.ErrClosed}
 	case b.models[m] != nil, b.pending[m]:
-		return &art.Error{Op: "register", Err: fmt.Errorf("%w: model %q is registered already", art.ErrInvalid, m.Name())}
+		return invalid("register", "", "model %q is registered already", m.Name())
 	}
 	b.pending[m] = true
 	b.busy.Add(1)
@@ -167,7 +170,7 @@ func registerError(ctx context.Context, err error) error {
 func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at location) (int, error) {
 	fresh := opts.Adapter == "" && opts.Fork == "" && !opts.Full
 	if fresh && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
-		opts.LoRA.Targets = lora.TargetsOf(e.layers())
+		opts.LoRA.Targets = lora.TargetsOf(layersOf(e.base.config))
 	}
 	want := description{
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
@@ -204,12 +207,18 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 // start loads the newest checkpoint, or commits the first.
 func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int, error) {
 	step, ok := e.run.Latest()
-	if dir, _ := e.run.Checkpoint(step); opts.Full || from.policy.full() || ok && isFull(dir) {
+	dir, _ := e.run.Checkpoint(step)
+	if opts.Full || from.policy.full() || ok && isFull(dir) {
 		if err := b.checkFull(e.base.config); err != nil { // before the weights are read
 			return 0, err
 		}
 	}
-	if !ok {
+	var err error
+	if ok {
+		if e.policy, e.state, err = readCheckpoint(dir, e.base); err != nil {
+			return 0, checkpointError("register", dir, err)
+		}
+	} else {
 		p, err := e.firstPolicy(b, opts, from)
 		if err == nil {
 			e.policy, e.state, err = p.begin()
@@ -227,8 +236,6 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 		if err := e.run.Commit(0, write); err != nil {
 			return 0, err
 		}
-	} else if err := e.load(step); err != nil {
-		return 0, err
 	}
 	onDevice, err := e.policy.upload(e.base)
 	if err != nil {
@@ -252,68 +259,53 @@ func (e *entry) firstPolicy(b *Backend, opts art.ModelOptions, from adapterStart
 
 // firstAdapter returns the adapter of step 0: one that changes nothing, or that of a folder.
 func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
-	if opts.Adapter == "" && opts.Fork == "" {
-		n, err := e.numParams(opts.LoRA)
-		if err == nil {
-			err = b.checkAdapter(e.base.config, n)
-		}
+	layers := layersOf(e.base.config)
+	switch adapter := from.policy.adapter; {
+	case opts.Adapter == "" && opts.Fork == "":
+		a, err := b.newAdapter(e.base.config, layers, opts)
 		if err != nil {
-			return nil, loraError(err)
+			return nil, invalid("register", "correct ModelOptions.LoRA", "%w", err)
 		}
-		l := opts.LoRA
-		a, err := lora.New(loraConfig(l), e.layers(), opts.Seed)
-		if err != nil {
-			return nil, loraError(err)
+		return a, a.InitMagnitudes(b.device, func(layer string) *tensors.Tensor {
+			return e.base.params.Weight(e.base.config, layer)
+		})
+	case adapter != nil:
+		if err := adapter.Check(layers); err != nil {
+			return nil, adapterError(err)
 		}
-		return a, a.InitMagnitudes(b.device, e.weight)
+		return adapter, nil
+	case opts.Fork != "": // the run stopped before its first checkpoint, and the folder or the run is gone
+		return nil, invalid("register", "use another model name for a new run",
+			"the run has no step yet, and is a fork of %s", opts.Fork)
 	}
-	if from.policy.adapter == nil { // the run stopped before its first checkpoint, and the folder or the run is gone
-		if opts.Fork != "" {
-			err := fmt.Errorf("%w: the run has no step yet, and is a fork of %s", art.ErrInvalid, opts.Fork)
-			return nil, &art.Error{Op: "register", Err: err, Hint: "use another model name for a new run"}
-		}
-		_, err := lora.Load(opts.Adapter)
-		return nil, adapterError(err)
-	}
-	if err := from.policy.adapter.Check(e.layers()); err != nil {
-		return nil, adapterError(err)
-	}
-	return from.policy.adapter, nil
+	_, err := lora.Load(opts.Adapter)
+	return nil, adapterError(err)
 }
 
-// loraError is the error for invalid LoRA options.
-func loraError(err error) error {
-	return &art.Error{Op: "register", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct ModelOptions.LoRA"}
-}
-
-// numParams returns the number of parameters of an adapter.
-func (e *entry) numParams(l art.LoRA) (float64, error) {
-	c := loraConfig(l)
-	layers, err := c.Select(e.layers())
-	n := 0.0
-	for _, s := range layers {
-		n += plan.AdapterParams(s, c.LayerRank(s.Name))
-		if c.DoRA {
-			n += float64(s.Out)
-		}
-	}
-	return n, err
-}
-
-// loraConfig translates a configuration.
-func loraConfig(l art.LoRA) lora.Config {
-	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Pattern: l.TargetPattern,
+// newAdapter returns an adapter that changes nothing, unless its copies in training do not fit into free memory.
+func (b *Backend) newAdapter(c *model.Config, layers []lora.LayerShape, opts art.ModelOptions) (*lora.Adapter, error) {
+	l := opts.LoRA
+	config := lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Pattern: l.TargetPattern,
 		RankStabilized: l.RankStabilized, DoRA: l.DoRA, Ranks: l.Ranks, Alphas: l.Alphas}
+	selected, err := config.Select(layers)
+	if err != nil {
+		return nil, err
+	}
+	params := 0.0
+	for _, s := range selected {
+		params += plan.AdapterParams(s, config.LayerRank(s.Name))
+		if config.DoRA {
+			params += float64(s.Out)
+		}
+	}
+	if takes, free, ok := b.memory.Holds(plan.Training{Config: c, Params: params}); !ok {
+		return nil, fmt.Errorf("an adapter of %.0f parameters takes %s in training; %s are free: lower the rank",
+			params, gigabytes(takes), gigabytes(free))
+	}
+	return lora.New(config, layers, opts.Seed)
 }
 
-// weight returns the weight of a layer of the base.
-func (e *entry) weight(layer string) *tensors.Tensor {
-	return e.base.params.Weight(e.base.config, layer)
-}
-
-// layers are those of the base that an adapter may attach to.
-func (e *entry) layers() []lora.LayerShape { return layersOf(e.base.config) }
-
+// layersOf are the layers of a base model that an adapter may attach to.
 func layersOf(c *model.Config) []lora.LayerShape {
 	var out []lora.LayerShape
 	for _, l := range c.Adaptable() {

@@ -38,8 +38,7 @@ func (b *Backend) Replay(ctx context.Context, dir string, step int) (*Replayed, 
 	if err != nil {
 		return nil, err
 	}
-	state, err := b.replay(ctx, s.entry, s.record, s.groups,
-		policyUpdate{seed: s.about.Seed, step: step + 1, checkpoint: s.reader.Checkpoint})
+	state, err := b.replay(ctx, s, step)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +123,7 @@ func (b *Backend) replayEntry(
 	}
 	now := description{Base: about.Base, Commit: at.commit, SHA256: at.digest}
 	if !about.sameBase(now) {
-		err := fmt.Errorf("%w: the run has the base %s, and here is %s", art.ErrInvalid, about.baseText(), now.baseText())
-		return nil, &art.Error{Op: "replay", Err: err}
+		return nil, invalid("replay", "", "the run has the base %s, and here is %s", about.baseText(), now.baseText())
 	}
 	s, err := b.base(ctx, about.Base, at)
 	if err != nil {
@@ -139,60 +137,63 @@ func (b *Backend) replayEntry(
 	if e.policy, e.state, err = readCheckpoint(from, e.base); err != nil {
 		return nil, checkpointError("replay", from, err)
 	}
+	trainerOpts := b.trainerOptions()
+	trainerOpts.MicroTokens, trainerOpts.Narrow = record.MicroTokens, record.Narrow
+	e.trainer = trainer.New(e.policy.target(s), trainerOpts)
 	return e, nil
 }
 
-// replay computes the state of a step. u has what is not in the record.
-func (b *Backend) replay(
-	ctx context.Context, e *entry, record *updateRecord, groups []*art.TrajectoryGroup, u policyUpdate,
-) (*trainer.State, error) {
-	opts := b.trainerOptions()
-	opts.MicroTokens, opts.Narrow = record.MicroTokens, record.Narrow
-	e.trainer = trainer.New(e.policy.target(e.base), opts)
-	if cfg := record.SFT; cfg != nil {
-		var trajectories []*art.Trajectory
-		for _, g := range groups {
-			trajectories = append(trajectories, g.Trajectories...)
-		}
-		sequences := trainset.FromConversations(e.template, trajectories, cfg.Turns, record.Context).Sequences
-		if err := b.fit("replay", e, sequences); err != nil {
-			return nil, err
-		}
-		state, _, err := e.trainer.Train(ctx, e.state, sequences, sftRun(cfg, len(sequences)))
-		return state, err
-	}
-	if cfg := record.DPO; cfg != nil {
-		pairs := trainset.FromPreferences(e.template, storedPairs(groups), record.Context).Sequences
-		if err := b.fit("replay", e, pairs); err != nil {
-			return nil, err
-		}
-		state, _, err := e.prefer(ctx, e.trainer, pairs, cfg, dpoRun(cfg, len(pairs)/2))
-		return state, err
-	}
-	if err := record.Train.Validate(b.Losses()...); err != nil {
+// replay computes the state after an update from a step.
+func (b *Backend) replay(ctx context.Context, s *storedUpdate, step int) (state *trainer.State, err error) {
+	e, record := s.entry, s.record
+	batch, run, err := b.recorded(s, step)
+	if err != nil {
 		return nil, err
 	}
-	u.cfg, u.loss = record.Train, b.lossOf(record.Train)
-	u.batch = trainset.FromGroups(groups, record.Train, u.step-1, record.Context, e.base.config.VocabSize)
-	if len(u.batch.Sequences) == 0 {
+	if record.Train != nil && len(batch) == 0 {
 		return e.state, nil
 	}
-	if err := b.fit("replay", e, u.batch.Sequences); err != nil {
+	if err := b.fit("replay", e, batch); err != nil {
 		return nil, err
 	}
-	state, _, err := u.run(ctx, e, e.trainer, map[string]float64{})
+	switch {
+	case record.SFT != nil:
+		state, _, err = e.trainer.Train(ctx, e.state, batch, run)
+	case record.DPO != nil:
+		state, _, err = e.prefer(ctx, e.trainer, batch, record.DPO, run)
+	default:
+		u := policyUpdate{cfg: record.Train, run: run, batch: batch, step: step + 1, checkpoint: s.reader.Checkpoint}
+		state, _, err = u.train(ctx, e, e.trainer, map[string]float64{})
+	}
 	return state, err
 }
 
-// storedPairs are the pairs that art.PreferenceGroups made groups of.
-func storedPairs(groups []*art.TrajectoryGroup) []art.Preference {
-	var pairs []art.Preference
-	for _, g := range groups {
-		if len(g.Trajectories) == 2 {
-			pairs = append(pairs, art.Preference{Chosen: g.Trajectories[0], Rejected: g.Trajectories[1]})
+// recorded returns the sequences of an update and how they are trained on.
+func (b *Backend) recorded(s *storedUpdate, step int) ([]grpo.Sequence, trainer.Run, error) {
+	e, record := s.entry, s.record
+	switch {
+	case record.SFT != nil:
+		var list []*art.Trajectory
+		for _, g := range s.groups {
+			list = append(list, g.Trajectories...)
 		}
+		batch := trainset.FromConversations(e.template, list, record.SFT.Turns, record.Context).Sequences
+		return batch, sftRun(record.SFT, max(1, len(batch))), nil
+	case record.DPO != nil:
+		var pairs []art.Preference // that art.PreferenceGroups made groups of
+		for _, g := range s.groups {
+			if len(g.Trajectories) == 2 {
+				pairs = append(pairs, art.Preference{Chosen: g.Trajectories[0], Rejected: g.Trajectories[1]})
+			}
+		}
+		batch := trainset.FromPreferences(e.template, pairs, record.Context).Sequences
+		return batch, dpoRun(record.DPO, max(1, len(batch)/2)), nil
 	}
-	return pairs
+	if err := record.Train.Validate(b.Losses()...); err != nil {
+		return nil, trainer.Run{}, err
+	}
+	batch := trainset.FromGroups(s.groups, record.Train, step, record.Context, e.base.config.VocabSize).Sequences
+	return batch, policyRun(record.Train, b.lossOf(record.Train), trainset.Seed(s.about.Seed, step+1)), nil
 }
 
 // compareStates reports whether two states have the same bits, and the largest difference of a parameter.
@@ -227,27 +228,9 @@ func (b *Backend) Packed(ctx context.Context, dir string, step int) ([][]*grpo.M
 	if err != nil {
 		return nil, err
 	}
-	opts := b.trainerOptions()
-	opts.MicroTokens, opts.Narrow = s.record.MicroTokens, s.record.Narrow
-	batch, run := b.recorded(s, step)
-	return trainer.New(s.entry.policy.target(s.entry.base), opts).Packed(batch, run)
-}
-
-// recorded returns the sequences of an update and how they are trained on.
-func (b *Backend) recorded(s *storedUpdate, step int) ([]grpo.Sequence, trainer.Run) {
-	e, record := s.entry, s.record
-	switch {
-	case record.SFT != nil:
-		var list []*art.Trajectory
-		for _, g := range s.groups {
-			list = append(list, g.Trajectories...)
-		}
-		batch := trainset.FromConversations(e.template, list, record.SFT.Turns, record.Context).Sequences
-		return batch, sftRun(record.SFT, max(1, len(batch)))
-	case record.DPO != nil:
-		batch := trainset.FromPreferences(e.template, storedPairs(s.groups), record.Context).Sequences
-		return batch, dpoRun(record.DPO, max(1, len(batch)/2))
+	batch, run, err := b.recorded(s, step)
+	if err != nil {
+		return nil, err
 	}
-	batch := trainset.FromGroups(s.groups, record.Train, step, record.Context, e.base.config.VocabSize).Sequences
-	return batch, policyRun(record.Train, b.lossOf(record.Train), trainset.Seed(s.about.Seed, step+1))
+	return s.entry.trainer.Packed(batch, run)
 }

@@ -100,7 +100,7 @@ func TestReplay_Differs(t *testing.T) {
 	record.Train.LearningRate = 2e-3
 	e, err := b.replayEntry(t.Context(), description{Base: "tiny"}, filepath.Join(dir, "checkpoints", "0000"), record)
 	require.NoError(t, err)
-	state, err := b.replay(t.Context(), e, record, groups, policyUpdate{step: 1, checkpoint: reader.Checkpoint})
+	state, err := b.replay(t.Context(), &storedUpdate{reader: reader, record: record, groups: groups, entry: e}, 0)
 	require.NoError(t, err)
 	_, want, err := readCheckpoint(to, e.base)
 	require.NoError(t, err)

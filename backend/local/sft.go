@@ -29,11 +29,8 @@ func (b *Backend) TrainSFT(
 	defer e.training.Unlock()
 	batch := trainset.FromConversations(e.template, trajectories, cfg.Turns, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
-		return nil, &art.Error{
-			Op: "train sft", Err: fmt.Errorf("%w: nothing to train on in %s", art.ErrInvalid, quantity.Of(len(trajectories),
-				"trajectory")),
-			Hint: "each needs an assistant message and has to fit into the context",
-		}
+		return nil, invalid("train sft", "each needs an assistant message and has to fit into the context",
+			"nothing to train on in %s", quantity.Of(len(trajectories), "trajectory"))
 	}
 	validation, err := b.validation(m, e, cfg)
 	if err != nil {
@@ -50,7 +47,7 @@ func (b *Backend) TrainSFT(
 	start := time.Now()
 	state, report, err := e.learner(b).Train(ctx, e.state, batch.Sequences, run)
 	if err != nil {
-		return nil, trainError(ctx, "train sft", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
+		return nil, trainError(ctx, "train sft", err, cfg.LearningRate, cfg.MaxGradNorm)
 	}
 	b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	b.warnUnmoved(m, step, cfg.LearningRate, report)
@@ -61,13 +58,11 @@ func (b *Backend) TrainSFT(
 		return nil, err
 	}
 	metrics["loss/learning_rate"] = cfg.LearningRate
-	b.addMemory(metrics)
-	e.addTimes(metrics, groups, start)
-	if err := e.addSums(metrics); err != nil {
+	if err := b.complete(e, metrics, groups, start); err != nil {
 		return nil, err
 	}
 	update := runs.Update{Groups: groups, Metrics: metrics}
-	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{SFT: cfg})); err != nil {
+	if err := b.publish(m, e, state, update, &updateRecord{SFT: cfg}); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped}, nil
@@ -88,11 +83,8 @@ func (b *Backend) validation(m *art.Model, e *entry, cfg *art.SFTConfig) ([]grpo
 		}
 		return set.Sequences, nil
 	}
-	return nil, &art.Error{
-		Op: "train sft", Err: fmt.Errorf("%w: no loss of %s of Validation", art.ErrInvalid,
-			quantity.Of(len(cfg.Validation), "trajectory")),
-		Hint: "each needs an assistant message and has to fit into the context; the first: " + set.Skipped[0].Detail,
-	}
+	hint := "each needs an assistant message and has to fit into the context; the first: " + set.Skipped[0].Detail
+	return nil, invalid("train sft", hint, "no loss of %s of Validation", quantity.Of(len(cfg.Validation), "trajectory"))
 }
 
 // validate adds the loss of sequences that were not trained on, when there are any.
@@ -140,11 +132,8 @@ func (b *Backend) TrainDPO(
 	defer e.training.Unlock()
 	batch := trainset.FromPreferences(e.template, pairs, e.base.engine.Context())
 	if len(batch.Sequences) == 0 {
-		return nil, &art.Error{
-			Op: "train dpo", Err: fmt.Errorf("%w: nothing to train on in %s", art.ErrInvalid, quantity.Of(len(pairs),
-				"pair")),
-			Hint: "both answers of a pair have to fit into the context; the first: " + batch.Skipped[0].Detail,
-		}
+		hint := "both answers of a pair have to fit into the context; the first: " + batch.Skipped[0].Detail
+		return nil, invalid("train dpo", hint, "nothing to train on in %s", quantity.Of(len(pairs), "pair"))
 	}
 	if err := b.fit("train dpo", e, batch.Sequences); err != nil {
 		return nil, err
@@ -152,19 +141,17 @@ func (b *Backend) TrainDPO(
 	start, step := time.Now(), e.serving.Load().step+1
 	state, metrics, err := b.learnPreferences(ctx, m, e, batch, cfg)
 	if err != nil {
-		return nil, trainError(ctx, "train dpo", err, learningOptions{cfg.LearningRate, cfg.MaxGradNorm})
+		return nil, trainError(ctx, "train dpo", err, cfg.LearningRate, cfg.MaxGradNorm)
 	}
 	groups := art.PreferenceGroups(pairs)
 	maps.Copy(metrics, batch.Metrics(groups))
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(pairs)), float64(batch.Groups)
 	metrics["loss/learning_rate"] = cfg.LearningRate
-	b.addMemory(metrics)
-	e.addTimes(metrics, groups, start)
-	if err := e.addSums(metrics); err != nil {
+	if err := b.complete(e, metrics, groups, start); err != nil {
 		return nil, err
 	}
 	update := runs.Update{Groups: groups, Metrics: metrics}
-	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{DPO: cfg})); err != nil {
+	if err := b.publish(m, e, state, update, &updateRecord{DPO: cfg}); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{Step: step, Metrics: metrics, Skipped: batch.Skipped}, nil

@@ -22,12 +22,6 @@ func (b *Backend) Log(
 	if err != nil {
 		return err
 	}
-	return b.store(e, split, step, groups, metrics)
-}
-
-func (b *Backend) store(
-	e *entry, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
-) error {
 	if groups = runs.Present(groups); len(groups) > 0 {
 		if err := e.run.WriteTrajectories(split, step, groups); err != nil {
 			return err
@@ -216,8 +210,7 @@ func (e *entry) older(b *Backend, op string, step int) (*serving, error) {
 	}
 	dir, ok := e.run.Checkpoint(step)
 	if !ok {
-		err := fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)
-		return nil, &art.Error{Op: op, Err: err, Hint: "take one of those that Backend.Checkpoints lists"}
+		return nil, invalid(op, "take one of those that Backend.Checkpoints lists", "step %d has no checkpoint", step)
 	}
 	stored, err := readPolicy(dir, e.base)
 	if err != nil {

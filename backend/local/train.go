@@ -54,10 +54,11 @@ func (b *Backend) Train(
 		bar := b.progress(m, fmt.Sprintf("train %s step %d", m.Name(), step), cfg.Epochs*cfg.MiniBatches)
 		defer bar.finish()
 		u := policyUpdate{
-			cfg: cfg, loss: b.lossOf(cfg), batch: batch, seed: m.Options().Seed, step: step, checkpoint: e.verified,
-			progress: bar.update(cfg.Progress),
+			cfg: cfg, batch: batch.Sequences, run: policyRun(cfg, b.lossOf(cfg), trainset.Seed(m.Options().Seed, step)),
+			step: step, checkpoint: e.verified,
 		}
-		next, report, err := u.run(ctx, e, e.learner(b), metrics)
+		u.run.Progress = bar.update(cfg.Progress)
+		next, report, err := u.train(ctx, e, e.learner(b), metrics)
 		if err != nil {
 			return nil, err
 		}
@@ -66,13 +67,11 @@ func (b *Backend) Train(
 		b.warnUnmoved(m, step, cfg.LearningRate, report)
 	}
 	maps.Copy(metrics, batch.Metrics(groups))
-	b.addMemory(metrics)
-	e.addTimes(metrics, groups, start)
-	if err := e.addSums(metrics); err != nil {
+	if err := b.complete(e, metrics, groups, start); err != nil {
 		return nil, err
 	}
 	update := runs.Update{Groups: runs.Present(groups), Metrics: trainset.RowMetrics(groups, metrics)}
-	if err := b.publish(m, e, state, update, e.record(m, update, updateRecord{Train: cfg})); err != nil {
+	if err := b.publish(m, e, state, update, &updateRecord{Train: cfg}); err != nil {
 		return nil, err
 	}
 	return &art.TrainResult{
@@ -126,7 +125,10 @@ func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
 func (e *entry) learner(b *Backend) *trainer.Trainer {
 	if e.trainer == nil {
 		opts := b.trainerOptions()
-		opts.Programs, opts.Replicas = e.base.training, e.base.trainerReplicas()
+		opts.Programs = e.base.training
+		for _, r := range e.base.replicas {
+			opts.Replicas = append(opts.Replicas, trainer.Replica{Device: r.device, Params: r.params, Programs: r.training})
+		}
 		e.trainer = trainer.New(e.policy.target(e.base), opts)
 	}
 	return e.trainer
@@ -140,33 +142,29 @@ func (b *Backend) trainerOptions() trainer.Options {
 	}
 }
 
-// record completes a record of how an update was made.
-func (e *entry) record(m *art.Model, update runs.Update, r updateRecord) *updateRecord {
-	r.Groups, r.Context, r.ToolFormat = len(update.Groups), e.base.engine.Context(), m.Options().ToolFormat
-	if e.trainer != nil {
-		s := e.trainer.Sizes()
-		r.MicroTokens, r.Narrow = s.MicroTokens, s.Narrow
-	}
-	return &r
-}
-
 // verified returns the folder of a stored step, after checking its files.
 func (e *entry) verified(step int) (dir string, err error) {
 	dir, ok := e.run.Checkpoint(step)
 	if !ok {
-		return "", &art.Error{
-			Op: "train", Err: fmt.Errorf("%w: the reference of KL is step %d, which has no checkpoint", art.ErrInvalid, step),
-			Hint: "take one of those that Backend.Checkpoints lists, or keep more by ModelOptions.Retention",
-		}
+		hint := "take one of those that Backend.Checkpoints lists, or keep more by ModelOptions.Retention"
+		return "", invalid("train", hint, "the reference of KL is step %d, which has no checkpoint", step)
 	}
 	return dir, e.run.Verify(step)
 }
 
-// publish commits the next step with its update, and then serves it. record is nil for a step that cannot be made
-// again. When it fails, the model stays at the previous step.
+// publish commits the next step with its update, and then serves it. record has the configuration of the training, and
+// is nil for a step that cannot be made again. When it fails, the model stays at the previous step.
 func (b *Backend) publish(
 	m *art.Model, e *entry, state *trainer.State, update runs.Update, record *updateRecord,
 ) error {
+	if record != nil {
+		record.Groups, record.Context = len(update.Groups), e.base.engine.Context()
+		record.ToolFormat = m.Options().ToolFormat
+		if e.trainer != nil {
+			s := e.trainer.Sizes()
+			record.MicroTokens, record.Narrow = s.MicroTokens, s.Narrow
+		}
+	}
 	step := e.serving.Load().step + 1
 	oldPolicy, oldState := e.policy, e.state
 	next, err := e.policy.with(state.Params)
@@ -257,9 +255,8 @@ func checkLosses(losses []grpo.Loss) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%w: %w", art.ErrInvalid, errors.Join(errs...))
-	hint := "each of Options.Losses needs a key of its own, which TrainConfig.Loss names"
-	return &art.Error{Op: "open", Err: err, Hint: hint}
+	return invalid("open", "each of Options.Losses needs a key of its own, which TrainConfig.Loss names", "%w",
+		errors.Join(errs...))
 }
 
 // lossOf returns the loss of a valid configuration with defaults filled in.
@@ -288,8 +285,8 @@ func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
 	if cfg.KL.Coef != 0 || cfg.KL == (credit.KL{}) || b.lossOf(cfg).Spec().Reference {
 		return nil
 	}
-	err := fmt.Errorf("%w: KL has options and no coefficient, and loss %q uses no reference", art.ErrInvalid, cfg.Loss)
-	return &art.Error{Op: "train", Err: err, Hint: "leave out KL, or set KL.Coef"}
+	return invalid("train", "leave out KL, or set KL.Coef",
+		"KL has options and no coefficient, and loss %q uses no reference", cfg.Loss)
 }
 
 // LearningRate is the default of a model, by the width of its base and what is trained of it:

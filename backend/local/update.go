@@ -69,35 +69,30 @@ func readUpdate(dir string) (*updateRecord, error) {
 // policyUpdate is one training on groups.
 type policyUpdate struct {
 	cfg   *art.TrainConfig // with its defaults
-	loss  grpo.Loss
-	batch *trainset.Set
-	seed  uint64 // of the run
-	step  int    // to be made
+	run   trainer.Run
+	batch []grpo.Sequence
+	step  int // to be made
 	// checkpoint returns the folder of a verified step, for a reference of KL.
 	checkpoint func(step int) (dir string, err error)
-	progress   func(total int, soFar trainer.Report)
 }
 
-// run computes the state after the update, and adds to metrics. It changes nothing else.
-func (u *policyUpdate) run(
+// train computes the state after the update, and adds to metrics. It changes nothing else.
+func (u *policyUpdate) train(
 	ctx context.Context, e *entry, t *trainer.Trainer, metrics map[string]float64,
 ) (*trainer.State, *trainer.Report, error) {
-	sequences, err := credit.Normalize(u.batch.Sequences, u.cfg.Credit().Normalize)
+	sequences, err := credit.Normalize(u.batch, u.cfg.Credit().Normalize)
 	if err != nil {
 		return nil, nil, &art.Error{Op: "train", Err: err}
 	}
-	diverged := learningOptions{u.cfg.LearningRate, u.cfg.MaxGradNorm}
 	if sequences, err = u.addLogprobs(ctx, e, t, sequences, metrics); err != nil {
-		return nil, nil, trainError(ctx, "train", err, diverged)
+		return nil, nil, trainError(ctx, "train", err, u.cfg.LearningRate, u.cfg.MaxGradNorm)
 	}
-	run := policyRun(u.cfg, u.loss, trainset.Seed(u.seed, u.step))
-	run.Progress = u.progress
-	next, report, err := t.Train(ctx, e.state, sequences, run)
+	next, report, err := t.Train(ctx, e.state, sequences, u.run)
 	if err != nil {
-		return nil, nil, trainError(ctx, "train", err, diverged)
+		return nil, nil, trainError(ctx, "train", err, u.cfg.LearningRate, u.cfg.MaxGradNorm)
 	}
 	maps.Copy(metrics, reportMetrics(*report))
-	maps.Copy(metrics, trainset.PolicyAge(u.batch.Sequences))
+	maps.Copy(metrics, trainset.PolicyAge(u.batch))
 	metrics["loss/learning_rate"] = u.cfg.LearningRate
 	return next, report, nil
 }
@@ -109,21 +104,30 @@ func (u *policyUpdate) addLogprobs(
 ) ([]grpo.Sequence, error) {
 	seqs, cfg := slices.Clone(seqs), u.cfg
 	if cfg.PrecalculateLogprobs {
-		err := score(ctx, t, e.state, cfg, seqs, func(s *grpo.Sequence, logprobs []float32) { s.Old = logprobs })
+		lists, err := t.Logprobs(ctx, e.state, seqs, cfg.MicroBatch)
 		if err != nil {
 			return nil, err
 		}
+		for i := range seqs {
+			seqs[i].Old = lists[i]
+		}
 	}
-	if !cfg.KL.Advantage && !u.loss.Spec().Reference {
+	if !cfg.KL.Advantage && !u.run.Loss.Spec().Reference {
 		return seqs, nil
 	}
 	reference, err := u.reference(e, t)
 	if err != nil {
 		return nil, err
 	}
-	err = score(ctx, t, reference, cfg, seqs, func(s *grpo.Sequence, logprobs []float32) { s.Reference = logprobs })
-	if err != nil || !cfg.KL.Advantage {
-		return seqs, err
+	lists, err := t.Logprobs(ctx, reference, seqs, cfg.MicroBatch)
+	if err != nil {
+		return nil, err
+	}
+	for i := range seqs {
+		seqs[i].Reference = lists[i]
+	}
+	if !cfg.KL.Advantage {
+		return seqs, nil
 	}
 	metrics["loss/kl_ref"], err = shapeByKL(seqs, cfg.KL)
 	return seqs, err
@@ -146,21 +150,6 @@ func shapeByKL(seqs []grpo.Sequence, kl credit.KL) (mean float64, err error) {
 	return mean, err
 }
 
-// score computes the logprobs of sequences under a state, and hands them to set.
-func score(
-	ctx context.Context, t *trainer.Trainer, state *trainer.State, cfg *art.TrainConfig, seqs []grpo.Sequence,
-	set func(s *grpo.Sequence, logprobs []float32),
-) error {
-	lists, err := t.Logprobs(ctx, state, seqs, cfg.MicroBatch)
-	if err != nil {
-		return err
-	}
-	for i := range seqs {
-		set(&seqs[i], lists[i])
-	}
-	return nil
-}
-
 // reference returns the parameters that a penalty keeps close to, or that a loss compares with.
 func (u *policyUpdate) reference(e *entry, t *trainer.Trainer) (*trainer.State, error) {
 	k := u.cfg.KL
@@ -180,8 +169,8 @@ func (u *policyUpdate) reference(e *entry, t *trainer.Trainer) (*trainer.State, 
 		return nil, checkpointError("train", dir, err)
 	}
 	if !slices.EqualFunc(state.Shapes, e.state.Shapes, slices.Equal[[]int]) {
-		err := fmt.Errorf("%w: the reference of KL is step %d, whose adapter has other shapes", art.ErrInvalid, step)
-		return nil, &art.Error{Op: "train", Err: err, Hint: "take another step"}
+		return nil, invalid("train", "take another step", "the reference of KL is step %d, whose adapter has other shapes",
+			step)
 	}
 	return state, nil
 }
