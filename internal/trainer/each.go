@@ -26,21 +26,24 @@ type work struct {
 	inputs func(i int) []any // those of one, which the caller frees
 }
 
-// each computes work and calls f with the results of each micro-batch, on as many goroutines for each device as there
-// are workers, until one fails or ctx is done. Micro-batches that are larger than usual come last, one at a time for
-// each device, which gives it all of its workers.
-func (t *Trainer) each(ctx context.Context, w work, f func(at, i int, out []*tensors.Tensor) error) error {
+// each computes work and calls yield with the results of each micro-batch, on as many goroutines for each device as
+// there are workers, until one fails or ctx is done. Micro-batches that are larger than usual come last, one at a time
+// for each device, which gives it all of its workers.
+func (t *Trainer) each(ctx context.Context, w work, yield func(at, i int, out []*tensors.Tensor) error) error {
 	if err := t.compileAhead(ctx, w); err != nil {
 		return err
 	}
 	run := t.paced(ctx, func(at, i int) error {
-		own := w.inputs(i)
-		out, err := t.call(at, w.graph(i), w.pieces[i].Layout, slices.Concat(w.shared[at], own))
-		finalizeInputs(own)
+		f, own := w.graph(i), w.inputs(i)
+		key := t.key(f, w.pieces[i].Layout)
+		out, err := t.places()[at].programs.Call(key, f.build, slices.Concat(w.shared[at], own))
+		for _, x := range own {
+			_ = x.(*tensors.Tensor).FinalizeAll() // what the graph has not taken over
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		return f(at, i, out)
+		return yield(at, i, out)
 	})
 	usual := slices.IndexFunc(w.pieces, t.large)
 	if usual < 0 {
@@ -160,11 +163,6 @@ func (t *Trainer) key(f graphFunction, layout grpo.Layout) programKey {
 	return programKey{t.target.layout, f.name, layout}
 }
 
-// call runs a graph on a micro-batch, on the device of a number.
-func (t *Trainer) call(at int, f graphFunction, layout grpo.Layout, in []any) ([]*tensors.Tensor, error) {
-	return t.places()[at].programs.Call(t.key(f, layout), f.build, in)
-}
-
 // lossGraph is the graph of a loss: with backward the gradients of the trained tensors, for which layers may be
 // computed again; then the loss, its metrics as one vector, and the logprobs.
 func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction {
@@ -172,7 +170,14 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 	return graphFunction{name, func(in []*Node) []*Node {
 		forward, trained, in := t.target.split(in)
 		read, others := grpo.LogprobInputsOf(in)
-		states, gradient := t.hidden(forward, read, recompute)
+		var states *Node
+		gradient := Gradient
+		if recompute { // layers are computed again for the gradient
+			all, pass := forward.Recomputed(forwardInput(read))
+			states, gradient = all, pass.Gradient
+		} else {
+			states, _ = forward.Hidden(forwardInput(read))
+		}
 		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
 		logprobs := forward.TokenLogProbs(hidden, read.Target)
 		inputs := grpo.LossInputsOf(others, logprobs)
@@ -186,15 +191,6 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 			out = append(gradient(loss, trained...), out...)
 		}
 		return out
-	}}
-}
-
-// scoreGraph is the graph of the logprobs of a micro-batch.
-func (t *Trainer) scoreGraph() graphFunction {
-	return graphFunction{graphName{}, func(in []*Node) []*Node {
-		forward, _, in := t.target.split(in)
-		read, _ := grpo.LogprobInputsOf(in)
-		return []*Node{tokenLogprobs(forward, read)}
 	}}
 }
 
@@ -254,15 +250,6 @@ func (t *Trainer) shared(trained []*tensors.Tensor) (in [][]any, free func(), er
 		in = append(in, list)
 	}
 	return in, free, nil
-}
-
-// home moves gradients from a device to the first one.
-func (t *Trainer) home(at int, grads []*tensors.Tensor) ([]*tensors.Tensor, error) {
-	if at == 0 {
-		return grads, nil
-	}
-	defer finalize(grads)
-	return copyTo(t.opts.Device, grads)
 }
 
 // copyTo copies float32 tensors to another device.

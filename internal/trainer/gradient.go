@@ -51,14 +51,20 @@ func (t *Trainer) evaluate(
 		return t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
 	}, shared: shared, inputs: func(i int) []any { return pieces[i].Tensors(call.denominator) }}
 	err = t.each(ctx, w, func(at, i int, out []*tensors.Tensor) error {
-		local, err := t.home(at, out[:n])
-		if err != nil {
-			finalize(out[n:])
-			return err
+		if at > 0 { // gradients are added on the first device
+			local, err := copyTo(t.opts.Device, out[:n])
+			finalize(out[:n])
+			if err != nil {
+				finalize(out[n:])
+				return err
+			}
+			out = slices.Concat(local, out[n:])
 		}
-		return sum.done(i, slices.Concat(local, out[n:]))
+		return sum.done(i, out)
 	})
-	sum.drop()
+	for _, out := range sum.waiting { // after an error
+		finalize(out)
+	}
 	if err != nil {
 		grads.free()
 		return nil, nil, err
@@ -112,13 +118,6 @@ func (o *inOrder) done(i int, out []*tensors.Tensor) error {
 	return nil
 }
 
-// drop frees the outputs that still wait, after an error.
-func (o *inOrder) drop() {
-	for _, out := range o.waiting {
-		finalize(out)
-	}
-}
-
 // lossCall is a loss, and how it is called for a batch.
 type lossCall struct {
 	loss        grpo.Loss
@@ -137,25 +136,6 @@ func averaged(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
 	return batch, float32(n)
 }
 
-// hidden builds the hidden states of all tokens. It also returns the function that builds the gradient of a loss
-// computed from them: with recompute, layers are computed again for it.
-func (t *Trainer) hidden(
-	f *model.Forward, in grpo.LogprobInputs, recompute bool,
-) (hidden *Node, gradient func(loss *Node, trained ...*Node) []*Node) {
-	if !recompute {
-		hidden, _ = f.Hidden(forwardInput(in))
-		return hidden, Gradient
-	}
-	hidden, pass := f.Recomputed(forwardInput(in))
-	return hidden, pass.Gradient
-}
-
-// tokenLogprobs builds the logprobs [N] of trained tokens. Logits are computed at their positions only.
-func tokenLogprobs(f *model.Forward, in grpo.LogprobInputs) *Node {
-	hidden, _ := f.Hidden(forwardInput(in))
-	return f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), in.Position), in.Target)
-}
-
 // forwardInput is what a forward pass reads of the inputs of a graph.
 func forwardInput(in grpo.LogprobInputs) model.Input {
 	input := model.Input{Tokens: in.IDs}
@@ -165,26 +145,9 @@ func forwardInput(in grpo.LogprobInputs) model.Input {
 	return input
 }
 
-// updateGraph returns the function that builds an AdamW update of n tensors. Its inputs are parameters, first and
-// second moments, gradients and the learning rate; its outputs the first three and the norm of the gradients.
-func updateGraph(cfg grpo.AdamW, n int) func(in []*Node) []*Node {
-	return func(in []*Node) []*Node {
-		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}
-		next, norm := cfg.Step(state, in[3*n:4*n], in[4*n])
-		return append(next.Nodes(), norm)
-	}
-}
-
 func finalize(list []*tensors.Tensor) {
 	for _, x := range list {
 		_ = x.FinalizeAll() // where the device fails, the error of the call or of a read is the one to report
-	}
-}
-
-// finalizeInputs frees inputs of a graph, which are tensors that the graph has not taken over.
-func finalizeInputs(in []any) {
-	for _, x := range in {
-		_ = x.(*tensors.Tensor).FinalizeAll()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
@@ -30,7 +31,8 @@ func (t *Trainer) Logprobs(
 	return t.logprobs(ctx, params, batch, limit)
 }
 
-// logprobs is Logprobs under parameters on the device, of a batch with sequences that are checked.
+// logprobs is Logprobs under parameters on the device, of a batch with sequences that are checked. It costs a forward
+// pass.
 func (t *Trainer) logprobs(
 	ctx context.Context, params []*tensors.Tensor, batch []grpo.Sequence, limit int,
 ) ([][]float32, error) {
@@ -38,10 +40,36 @@ func (t *Trainer) logprobs(
 	if err != nil {
 		return nil, err
 	}
-	all := perToken(batch)
-	return all, t.score(ctx, params, micro, func(i int, out *tensors.Tensor) error {
-		return micro[i].spread(batch, out, all)
+	f := graphFunction{graphName{}, func(in []*Node) []*Node {
+		f, _, in := t.target.split(in)
+		read, _ := grpo.LogprobInputsOf(in)
+		hidden, _ := f.Hidden(forwardInput(read)) // logits are computed at the positions of trained tokens only
+		return []*Node{f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), read.Position), read.Target)}
+	}}
+	shared, free, err := t.shared(params)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	results := make([]*tensors.Tensor, len(micro))
+	w := work{
+		name: "logprobs", pieces: micro, graph: func(int) graphFunction { return f },
+		shared: shared, inputs: func(i int) []any { return micro[i].LogprobTensors() },
+	}
+	err = t.each(ctx, w, func(_, i int, out []*tensors.Tensor) error {
+		results[i] = out[0]
+		return nil
 	})
+	all := perToken(batch)
+	for i, out := range results {
+		if err == nil {
+			err = micro[i].spread(batch, out, all)
+		}
+		if out != nil {
+			finalize([]*tensors.Tensor{out})
+		}
+	}
+	return all, err
 }
 
 // bare returns sequences without logprobs of other policies: those that are not finite are no reason to compute none.
@@ -73,49 +101,4 @@ func (p *piece) spread(batch []grpo.Sequence, x *tensors.Tensor, to [][]float32)
 			}
 		}
 	})
-}
-
-// score computes the logprobs of the trained tokens of micro-batches, and hands them to read in order. It costs a
-// forward pass.
-func (t *Trainer) score(
-	ctx context.Context, trained []*tensors.Tensor, micro []piece, read func(i int, out *tensors.Tensor) error,
-) error {
-	f := t.scoreGraph()
-	shared, free, err := t.shared(trained)
-	if err != nil {
-		return err
-	}
-	defer free()
-	results := make([]*tensors.Tensor, len(micro))
-	w := work{
-		name: "logprobs", pieces: micro, graph: func(int) graphFunction { return f },
-		shared: shared, inputs: func(i int) []any { return micro[i].LogprobTensors() },
-	}
-	err = t.each(ctx, w, func(_, i int, out []*tensors.Tensor) error {
-		results[i] = out[0]
-		return nil
-	})
-	for i, out := range results {
-		if err == nil {
-			err = read(i, out)
-		}
-		if out != nil {
-			finalize([]*tensors.Tensor{out})
-		}
-	}
-	return err
-}
-
-// compareLater compares the logprobs of the mini-batches after the first with those of the sampler. The gradient of the
-// first one yields its logprobs at no cost. The others need a forward pass before the first update: after it their
-// logprobs are those of another policy. They are packed as for their gradients, so that few layouts occur.
-func (t *training) compareLater(ctx context.Context, parts [][]grpo.Sequence) error {
-	for _, part := range parts {
-		logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, t.run.MicroBatch)
-		if err != nil {
-			return err
-		}
-		t.report.compare(part, logprobs)
-	}
-	return nil
 }

@@ -25,16 +25,15 @@ func (t *Trainer) microBatches(part []grpo.Sequence, limit int) ([]piece, error)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(out, func(a, b piece) int {
-		switch x, y := t.large(a), t.large(b); {
-		case x == y:
-			return 0
-		case x:
-			return 1
+	var usual, large []piece
+	for _, p := range out {
+		if t.large(p) {
+			large = append(large, p)
+		} else {
+			usual = append(usual, p)
 		}
-		return -1
-	})
-	return out, nil
+	}
+	return append(usual, large...), nil
 }
 
 // large reports whether a micro-batch is larger than is usual.
@@ -58,8 +57,7 @@ func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 		lists = t.evenRows
 	}
 	for _, l := range lists(part, rest, limit) {
-		seqs := pick(part, l.sequences)
-		packed, err := grpo.Pack(seqs, l.Layout)
+		packed, err := grpo.Pack(pick(part, l.sequences), l.Layout)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/machine"
@@ -62,7 +65,20 @@ func (s *Session) State() (*State, error) {
 	if s.on == nil {
 		return nil, ErrLost
 	}
-	return s.on.state(s.shapes)
+	out := &State{Names: slices.Clone(s.shapes.Names), Shapes: slices.Clone(s.shapes.Shapes), Updates: s.on.updates}
+	for _, x := range []struct {
+		to   *[][]float32
+		from []*tensors.Tensor
+	}{{&out.Params, s.on.params}, {&out.M, s.on.m}, {&out.V, s.on.v}} {
+		for i, y := range x.from {
+			values, err := tensors.CopyFlatData[float32](y)
+			if err != nil {
+				return nil, fmt.Errorf("trainer: %s: %w", out.Names[i], err)
+			}
+			*x.to = append(*x.to, values)
+		}
+	}
+	return out, nil
 }
 
 // Pending reports whether there are gradients.
@@ -158,7 +174,11 @@ func (s *Session) Update(cfg grpo.AdamW, rate float64) (norm float64, ok bool, e
 		return math.NaN(), false, nil
 	}
 	if s.grads == nil {
-		if s.grads, err = s.zeros(); err != nil {
+		var zeros [][]float32
+		for _, p := range s.shapes.Params {
+			zeros = append(zeros, make([]float32, len(p)))
+		}
+		if s.grads, err = s.trainer.upload(s.shapes, zeros); err != nil {
 			return 0, false, err
 		}
 	}
@@ -183,13 +203,4 @@ func (s *Session) Updates() int {
 		return 0
 	}
 	return s.on.updates
-}
-
-// zeros are gradients of 0.
-func (s *Session) zeros() (gradients, error) {
-	var zeros [][]float32
-	for _, p := range s.shapes.Params {
-		zeros = append(zeros, make([]float32, len(p)))
-	}
-	return s.trainer.upload(s.shapes, zeros)
 }

@@ -100,11 +100,12 @@ func (t *Trainer) packShared(part []grpo.Sequence, cut [][]int, limit int) (out 
 		for n < len(cut) && t.fits(part, limit, cut[:n+1]...) {
 			n++
 		}
-		packed, err := t.arrange(part, cut[:n]).pack(part)
+		a := t.arrange(part, cut[:n])
+		packed, err := grpo.PackRows(pick(part, a.sequences), a.rows, a.Layout)
 		if err != nil {
 			return nil, err
 		}
-		out, cut = append(out, packed), cut[n:]
+		out, cut = append(out, piece{packed, a.sequences}), cut[n:]
 	}
 	return out, nil
 }
@@ -157,7 +158,18 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 	}
 	a.Rows = pad.Rows(roots)
 	slices.SortStableFunc(own, func(x, y *grpo.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
-	at := cut(pad, own)
+	// The two parts of the rows, by length, have the least padding: they are cut after a multiple of plan.RowStep, and
+	// nowhere unless that saves a part of the tokens, so that few layouts occur.
+	tokens := func(rows []*grpo.Row) int {
+		b := rectangle(pad, rows)
+		return b.Rows * b.Length
+	}
+	at, least := len(own), (1-worthCutting)*float64(tokens(own))
+	for i := plan.RowStep; i < len(own); i += plan.RowStep {
+		if n := float64(tokens(own[:i]) + tokens(own[i:])); n <= least {
+			at, least = i, n
+		}
+	}
 	for i, r := range own {
 		r.Rectangle = 1
 		if i >= at {
@@ -179,7 +191,13 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 func (a *arrangement) add(part []grpo.Sequence, c []int) {
 	first := len(a.sequences)
 	a.sequences = append(a.sequences, c...)
-	ends := leaves(part, c)
+	var ends []int // those whose inputs the next sequence does not begin with
+	for i := range c {
+		x := inputs(&part[c[i]])
+		if i == len(c)-1 || common(x, inputs(&part[c[i+1]])) < len(x) {
+			ends = append(ends, i)
+		}
+	}
 	last := func(i int) []int32 { return inputs(&part[c[ends[i]]]) }
 	root := len(last(0))
 	shares := make([]int, len(ends))
@@ -200,33 +218,6 @@ func (a *arrangement) add(part []grpo.Sequence, c []int) {
 	}
 }
 
-// leaves lists those of a sorted cluster whose inputs the next sequence does not begin with.
-func leaves(part []grpo.Sequence, c []int) (at []int) {
-	for i := range c {
-		x := inputs(&part[c[i]])
-		if i == len(c)-1 || common(x, inputs(&part[c[i+1]])) < len(x) {
-			at = append(at, i)
-		}
-	}
-	return at
-}
-
-// cut returns where to cut rows that are sorted by length, so that both parts have the least padding: after a multiple
-// of plan.RowStep, and nowhere unless that saves a part of the tokens, so that few layouts occur.
-func cut(p plan.Padding, sorted []*grpo.Row) int {
-	tokens := func(rows []*grpo.Row) int {
-		b := rectangle(p, rows)
-		return b.Rows * b.Length
-	}
-	best, least := len(sorted), (1-worthCutting)*float64(tokens(sorted))
-	for i := plan.RowStep; i < len(sorted); i += plan.RowStep {
-		if n := float64(tokens(sorted[:i]) + tokens(sorted[i:])); n <= least {
-			best, least = i, n
-		}
-	}
-	return best
-}
-
 // rectangle is the shape that rows need.
 func rectangle(p plan.Padding, rows []*grpo.Row) grpo.Branches {
 	b := grpo.Branches{Rows: p.Rows(len(rows))}
@@ -234,10 +225,4 @@ func rectangle(p plan.Padding, rows []*grpo.Row) grpo.Branches {
 		b.Length, b.Keys = max(b.Length, p.Length(r.End-r.Start)), max(b.Keys, p.Keys(r.End))
 	}
 	return b
-}
-
-// pack packs an arrangement.
-func (a *arrangement) pack(part []grpo.Sequence) (piece, error) {
-	packed, err := grpo.PackRows(pick(part, a.sequences), a.rows, a.Layout)
-	return piece{packed, a.sequences}, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
@@ -83,24 +84,6 @@ func (r *deviceState) all() []*tensors.Tensor { return slices.Concat(r.params, r
 
 func (r *deviceState) free() { finalize(r.all()) }
 
-// state copies r back to the host, with the names and shapes of s.
-func (r *deviceState) state(s *State) (*State, error) {
-	out := &State{Names: slices.Clone(s.Names), Shapes: slices.Clone(s.Shapes), Updates: r.updates}
-	for _, x := range []struct {
-		to   *[][]float32
-		from []*tensors.Tensor
-	}{{&out.Params, r.params}, {&out.M, r.m}, {&out.V, r.v}} {
-		for i, y := range x.from {
-			values, err := tensors.CopyFlatData[float32](y)
-			if err != nil {
-				return nil, fmt.Errorf("trainer: %s: %w", s.Names[i], err)
-			}
-			*x.to = append(*x.to, values)
-		}
-	}
-	return out, nil
-}
-
 // apply makes one update of r, whose tensors it donates to the graph, so that they are written in place. It returns the
 // gradient's norm, and false when that is not finite: the values are then unchanged. After an error r has no tensors.
 func (t *Trainer) apply(
@@ -115,7 +98,12 @@ func (t *Trainer) apply(
 	}
 	scalars := tensors.FromFlatDataAndDimensions(cfg.Scalars(r.updates+1, rate), grpo.NumScalars)
 	defer finalize([]*tensors.Tensor{scalars})
-	out, err := t.updates.Call(cfg, updateGraph(cfg, n), append(appendInputs(in, grads), scalars))
+	build := func(in []*Node) []*Node {
+		state := grpo.AdamWState{Params: in[:n], M: in[n : 2*n], V: in[2*n : 3*n]}
+		next, norm := cfg.Step(state, in[3*n:4*n], in[4*n])
+		return append(next.Nodes(), norm)
+	}
+	out, err := t.updates.Call(cfg, build, append(appendInputs(in, grads), scalars))
 	if err != nil {
 		return 0, false, fmt.Errorf("trainer: update: %w", err)
 	}

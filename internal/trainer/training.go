@@ -35,9 +35,16 @@ func (t *training) epochs(ctx context.Context, batch []grpo.Sequence) error {
 	total := run.Epochs * min(run.MiniBatches, len(lists))
 	for epoch := range run.Epochs {
 		parts := credit.Split(lists, run.MiniBatches, rand.New(rand.NewPCG(run.Seed, uint64(epoch))))
+		// The gradient of the first mini-batch yields its logprobs at no cost. To compare those of the others with the
+		// sampler's takes a forward pass before the first update: after it their logprobs are those of another policy. They
+		// are packed as for their gradients, so that few layouts occur.
 		if epoch == 0 && t.spec.Sampled {
-			if err := t.compareLater(ctx, parts[1:]); err != nil {
-				return err
+			for _, part := range parts[1:] {
+				logprobs, err := t.trainer.logprobs(ctx, t.on.params, part, run.MicroBatch)
+				if err != nil {
+					return err
+				}
+				t.report.compare(part, logprobs)
 			}
 		}
 		for _, part := range parts {
@@ -85,7 +92,15 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 		t.report.skip(part, p.NotFinite, p.Overflowed)
 		return nil
 	}
-	t.note(part, p, norm, value)
+	r := t.report
+	if r.Updates == 0 {
+		t.probe, r.First = newProbe(part, p.Logprobs), t.withValue(p.totals, value)
+	}
+	t.totals.AddUpdate(p.totals)
+	t.value += (value - t.value) / float64(r.Updates+1)
+	r.Norm += (norm - r.Norm) / float64(r.Updates+1)
+	r.Updates++
+	r.Metrics = t.withValue(t.totals, t.value)
 	return nil
 }
 
@@ -105,19 +120,6 @@ func incomparable(part []grpo.Sequence) (list []int) {
 
 func allFinite(list []float32) bool {
 	return !slices.ContainsFunc(list, func(x float32) bool { return !finite(float64(x)) })
-}
-
-// note adds an update that was made to the report.
-func (t *training) note(part []grpo.Sequence, p *Pass, norm, value float64) {
-	r := t.report
-	if r.Updates == 0 {
-		t.probe, r.First = newProbe(part, p.Logprobs), t.withValue(p.totals, value)
-	}
-	t.totals.AddUpdate(p.totals)
-	t.value += (value - t.value) / float64(r.Updates+1)
-	r.Norm += (norm - r.Norm) / float64(r.Updates+1)
-	r.Updates++
-	r.Metrics = t.withValue(t.totals, t.value)
 }
 
 // skip adds an update to the report that was skipped because of some of its sequences, or, overflowed, because of the
