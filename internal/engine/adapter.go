@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
@@ -114,10 +113,4 @@ func (l *loader) addNorms(a *Adapter) (err error) {
 	norms, err := l.norms.Of(a.layout, a.inputs, weight)
 	a.inputs = append(a.inputs, norms...)
 	return err
-}
-
-// hooks makes a model have the adapter, of which a list of inputs has the nodes.
-func (a *Adapter) hooks(f *model.Forward, in []*graph.Node) {
-	n := len(in) - a.layout.NumNorms()
-	f.Linear, f.Embedding = a.layout.Hooks(lora.Nodes{Trained: in[:n], Norms: in[n:], Bias: f.Bias})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/goart-dev/art/model"
 )
@@ -21,7 +22,21 @@ func (j *job) choose(logprobs []float32, normalizer float32, scratch *[]float32)
 	if j.counts != nil || j.mask != nil || early {
 		scores = append((*scratch)[:0], logprobs...)
 		*scratch = scores
-		allowed = j.edit(scores, normalizer, early)
+		if j.counts != nil {
+			j.Sampling.Adjust(scores, float64(normalizer), j.counts)
+		}
+		if j.mask != nil {
+			if early { // the reply must not end yet
+				j.mask.bar(j.End)
+			}
+			allowed = j.mask.apply(scores)
+		} else if early {
+			for _, id := range j.End { // some may not be in the vocabulary
+				if id >= 0 && int(id) < len(scores) {
+					scores[id] = float32(math.Inf(-1))
+				}
+			}
+		}
 	}
 	if allowed == 0 {
 		return Token{}, ErrMask
@@ -31,33 +46,6 @@ func (j *job) choose(logprobs []float32, normalizer float32, scratch *[]float32)
 		ID: id, Logprob: logprobs[id], Sampled: sampled, Forced: j.mask != nil && allowed == 1,
 		Top: likeliest(logprobs, j.Top),
 	}, nil
-}
-
-// edit changes the scores of single tokens, and returns how many tokens are allowed. early says that the reply must not
-// end yet.
-func (j *job) edit(scores []float32, normalizer float32, early bool) (allowed int) {
-	if j.counts != nil {
-		j.Sampling.Adjust(scores, float64(normalizer), j.counts)
-	}
-	if j.mask != nil {
-		if early {
-			j.mask.bar(j.End)
-		}
-		return j.mask.apply(scores)
-	}
-	if early {
-		bar(scores, j.End)
-	}
-	return len(scores)
-}
-
-// bar gives tokens, of which some may not be in the vocabulary, probability zero.
-func bar(scores []float32, ids []int32) {
-	for _, id := range ids {
-		if id >= 0 && int(id) < len(scores) {
-			scores[id] = float32(math.Inf(-1))
-		}
-	}
 }
 
 // ErrMask is the error of a request whose [Mask] allows no token.
@@ -82,10 +70,6 @@ type jobMask struct {
 	vocab   int
 	allowed []uint32
 	current bool // allowed is up to date
-}
-
-func newJobMask(source Mask, vocab int) *jobMask {
-	return &jobMask{source: source, vocab: vocab, allowed: make([]uint32, (vocab+31)/32)}
 }
 
 // compute brings allowed up to date.
@@ -120,8 +104,12 @@ func (m *jobMask) finished() bool {
 
 // bar forbids tokens, unless no other is allowed.
 func (m *jobMask) bar(ids []int32) {
-	without := append([]uint32(nil), m.allowed...)
-	clearBits(without, ids)
+	without := slices.Clone(m.allowed)
+	for _, id := range ids { // some may be too large
+		if id >= 0 && int(id/32) < len(without) {
+			without[id/32] &^= 1 << (id % 32)
+		}
+	}
 	if count(without) > 0 {
 		m.allowed = without
 	}
@@ -138,15 +126,6 @@ func (m *jobMask) apply(scores []float32) int {
 		}
 	}
 	return count(m.allowed)
-}
-
-// clearBits clears the bits of ids, of which some may be too large.
-func clearBits(set []uint32, ids []int32) {
-	for _, id := range ids {
-		if id >= 0 && int(id/32) < len(set) {
-			set[id/32] &^= 1 << (id % 32)
-		}
-	}
 }
 
 // count returns the number of bits.

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
@@ -118,28 +116,9 @@ func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, cuts mo
 
 // readSamples reads counts [W], ids, logprobs and reshaped logprobs [W, N], and the number of steps from the device.
 func readSamples(out []*tensors.Tensor, n int) (s sampled, err error) {
-	defer func() {
-		for _, x := range out {
-			_ = x.FinalizeAll() // an error of the read is the one to report
-		}
-	}()
-	counts, err := tensors.CopyFlatData[int32](out[0])
-	if err != nil {
-		return s, err
-	}
-	ids, err := tensors.CopyFlatData[int32](out[1])
-	if err != nil {
-		return s, err
-	}
-	logprobs, err := tensors.CopyFlatData[float32](out[2])
-	if err != nil {
-		return s, err
-	}
-	reshaped, err := tensors.CopyFlatData[float32](out[3])
-	if err != nil {
-		return s, err
-	}
-	steps, err := tensors.CopyFlatData[int32](out[4])
+	defer finalize(out)
+	counts, ids, steps := read[int32](out[0], &err), read[int32](out[1], &err), read[int32](out[4], &err)
+	logprobs, reshaped := read[float32](out[2], &err), read[float32](out[3], &err)
 	if err != nil {
 		return s, err
 	}
@@ -150,15 +129,6 @@ func readSamples(out []*tensors.Tensor, n int) (s sampled, err error) {
 		}
 	}
 	return s, nil
-}
-
-// checkLoops refuses several decoding steps per call on a device without loops.
-func checkLoops(device compute.Backend, steps int) error {
-	if steps > 1 && !device.Capabilities().Functions {
-		return fmt.Errorf("engine: %d tokens a call: device %q has no loops; ask for 1, or use a device of XLA",
-			steps, device.Name())
-	}
-	return nil
 }
 
 // decodePlan is what a decoding call computes: calls in the order of its rows, and some that do nothing.
@@ -203,7 +173,13 @@ func planDecode(opts Options, calls []decodeCall) decodePlan {
 	if graphx.ProfileOf(opts.Device).FusedAttention {
 		return best
 	}
-	order := byBlocks(calls)
+	order := make([]int, len(calls)) // those that share most of their blocks follow one another
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return slices.Compare(calls[a].fullBlocks(), calls[b].fullBlocks())
+	})
 	for _, p := range sharedRows(shapes, opts, rows) {
 		if plan, ok := p.arrange(calls, order); ok && worthSharing(p, best.Window) && p.rowTokens() < best.rowTokens() {
 			best = plan
@@ -294,16 +270,4 @@ func sharedBlocks(a, b decodeCall) int {
 		n++
 	}
 	return n
-}
-
-// byBlocks returns the indices of calls sorted by their blocks, so that those that share most follow one another.
-func byBlocks(calls []decodeCall) []int {
-	order := make([]int, len(calls))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return slices.Compare(calls[a].fullBlocks(), calls[b].fullBlocks())
-	})
-	return order
 }

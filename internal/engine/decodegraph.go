@@ -232,11 +232,7 @@ func loadRows(cached, blocks *Node, slots int) *Node {
 
 // store stores the new keys and values of rows, which are lost. After an error the cache is lost too.
 func (r *runner) store(p Program, rows []*tensors.Tensor, at []any) error {
-	defer func() {
-		for _, x := range rows {
-			_ = x.FinalizeAll() // nothing depends on it
-		}
-	}()
+	defer finalize(rows)
 	in, err := r.cache.donate()
 	if err != nil {
 		return err
@@ -245,10 +241,8 @@ func (r *runner) store(p Program, rows []*tensors.Tensor, at []any) error {
 		in = append(in, x)
 	}
 	p = Program{Kind: storeProgram, Rows: p.Rows, Width: p.Width, Window: p.Window}
-	if r.cache.layers, err = r.call(nil, p, storeGraph, append(in, at[rowNew:]...)); err != nil {
-		return err
-	}
-	return nil
+	r.cache.layers, err = r.call(nil, p, storeGraph, append(in, at[rowNew:]...))
+	return err
 }
 
 // storeGraph builds store: the cache, of which what was there is replaced: minus infinity is the smaller, and a new

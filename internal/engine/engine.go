@@ -90,8 +90,9 @@ func New(opts Options) (*Engine, error) {
 	if opts.DecodeSteps < 1 {
 		return nil, fmt.Errorf("engine: %d tokens a call: want at least 1", opts.DecodeSteps)
 	}
-	if err := checkLoops(opts.Device, opts.DecodeSteps); err != nil && !opts.unroll {
-		return nil, err
+	if n := opts.DecodeSteps; n > 1 && !opts.Device.Capabilities().Functions && !opts.unroll {
+		return nil, fmt.Errorf("engine: %d tokens a call: device %q has no loops; ask for 1, or use a device of XLA", n,
+			opts.Device.Name())
 	}
 	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !model.ComputesBFloat16(opts.Device)) {
 		return nil, fmt.Errorf("engine: a cache of type %s, which %q does not have", t, opts.Device.Name())
@@ -209,15 +210,6 @@ func (f *feed) push(t Token) {
 	}
 }
 
-// take returns the tokens since the last call.
-func (f *feed) take() []Token {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	tokens := f.tokens
-	f.tokens = nil
-	return tokens
-}
-
 // Stream is [Engine.Complete] that calls emit, in the goroutine of the caller, with the tokens of the reply as they
 // are sampled: each once, in order, all before it returns a result.
 //
@@ -251,12 +243,16 @@ func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error
 	}
 }
 
-// emit calls f with the tokens since the last call, if there are any.
+// emit calls to with the tokens since the last call, if there are any.
 func (f *feed) emit(to func([]Token) error) error {
-	if tokens := f.take(); len(tokens) > 0 {
-		return to(tokens)
+	f.mu.Lock()
+	tokens := f.tokens
+	f.tokens = nil
+	f.mu.Unlock()
+	if len(tokens) == 0 {
+		return nil
 	}
-	return nil
+	return to(tokens)
 }
 
 // Stats say what an engine does, after its last round.
@@ -283,33 +279,4 @@ func (e *Engine) Stats() Stats {
 	s := *e.stats.Load()
 	s.Waiting = max(s.Waiting, int(e.inside.Load())-s.Running)
 	return s
-}
-
-// add adds the stats of another engine.
-func (s *Stats) add(o Stats) {
-	s.Running, s.Waiting = s.Running+o.Running, s.Waiting+o.Waiting
-	s.Blocks, s.Free, s.Cached = s.Blocks+o.Blocks, s.Free+o.Free, s.Cached+o.Cached
-	s.Rounds, s.Steps, s.Shared = s.Rounds+o.Rounds, s.Steps+o.Steps, s.Shared+o.Shared
-	s.Prefilled, s.Sampled = s.Prefilled+o.Prefilled, s.Sampled+o.Sampled
-	s.Preempted, s.Evicted = s.Preempted+o.Preempted, s.Evicted+o.Evicted
-	s.Copied, s.Reused = s.Copied+o.Copied, s.Reused+o.Reused
-}
-
-// count counts the tokens of a round.
-func (l *loop) count(r schedule.Round) {
-	l.totals.Rounds++
-	for _, row := range r.Rows {
-		if len(row.Tokens) > 1 || len(l.jobs[row.Task].result.IDs) == 0 {
-			l.totals.Prefilled += len(row.Tokens)
-		}
-	}
-}
-
-// publish sets the stats.
-func (l *loop) publish() {
-	free, cached := l.sched.Blocks()
-	l.stats.Store(&Stats{
-		Running: l.opts.Slots - l.sched.Free(), Waiting: l.sched.Waiting(),
-		Blocks: l.runner.shapes.Blocks - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
-	})
 }

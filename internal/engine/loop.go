@@ -39,17 +39,16 @@ func (e *Engine) loop() {
 		l.admit()
 		if r, ok := l.sched.Next(); ok {
 			l.run(r)
-			l.collect()
+			if now := time.Now(); now.Sub(l.looked) > gcInterval {
+				l.looked = now
+				machine.CollectGarbage()
+			}
 		}
-		l.publish()
-	}
-}
-
-// collect collects garbage from time to time.
-func (l *loop) collect() {
-	if now := time.Now(); now.Sub(l.looked) > gcInterval {
-		l.looked = now
-		machine.CollectGarbage()
+		free, cached := l.sched.Blocks()
+		l.stats.Store(&Stats{
+			Running: l.opts.Slots - l.sched.Free(), Waiting: l.sched.Waiting(),
+			Blocks: l.runner.shapes.Blocks - 1, Free: free, Cached: cached, Totals: l.totals, Stats: l.sched.Stats(),
+		})
 	}
 }
 
@@ -129,7 +128,12 @@ func (l *loop) admit() {
 // run computes a round. If it fails its requests are answered with the error, and the others begin anew.
 func (l *loop) run(r schedule.Round) {
 	adapter := l.jobs[r.Rows[0].Task].Adapter
-	l.count(r)
+	l.totals.Rounds++
+	for _, row := range r.Rows {
+		if len(row.Tokens) > 1 || len(l.jobs[row.Task].result.IDs) == 0 {
+			l.totals.Prefilled += len(row.Tokens)
+		}
+	}
 	var err error
 	if r.Decode {
 		err = l.decode(adapter, r.Rows)
@@ -153,7 +157,12 @@ func (l *loop) run(r schedule.Round) {
 
 // compute runs a graph of one step, and samples on the host.
 func (l *loop) compute(a *Adapter, r schedule.Round) error {
-	masked := l.masks(r.Rows)
+	var masked sync.WaitGroup // masks are computed beside the device
+	for _, row := range r.Rows {
+		if m := l.jobs[row.Task].mask; m != nil {
+			masked.Go(m.compute)
+		}
+	}
 	scores, err := l.runner.step(a, r)
 	masked.Wait()
 	if err != nil {
@@ -195,17 +204,6 @@ func (l *loop) choices(rows []schedule.Row, s scores) []*choice {
 	}
 	all.Wait()
 	return list
-}
-
-// masks begins to compute the masks of rows, beside the device.
-func (l *loop) masks(rows []schedule.Row) *sync.WaitGroup {
-	var all sync.WaitGroup
-	for _, row := range rows {
-		if m := l.jobs[row.Task].mask; m != nil {
-			all.Go(m.compute)
-		}
-	}
-	return &all
 }
 
 // decode runs a call of many steps, and accepts what it has sampled, up to the token that ends a reply.

@@ -103,7 +103,13 @@ func (p *Pool) Warm(ctx context.Context, a *Adapter) error {
 // Stats returns the sums of all engines.
 func (p *Pool) Stats() (sum Stats) {
 	for _, e := range p.engines {
-		sum.add(e.Stats())
+		s := e.Stats()
+		sum.Running, sum.Waiting = sum.Running+s.Running, sum.Waiting+s.Waiting
+		sum.Blocks, sum.Free, sum.Cached = sum.Blocks+s.Blocks, sum.Free+s.Free, sum.Cached+s.Cached
+		sum.Rounds, sum.Steps, sum.Shared = sum.Rounds+s.Rounds, sum.Steps+s.Steps, sum.Shared+s.Shared
+		sum.Prefilled, sum.Sampled = sum.Prefilled+s.Prefilled, sum.Sampled+s.Sampled
+		sum.Preempted, sum.Evicted = sum.Preempted+s.Preempted, sum.Evicted+s.Evicted
+		sum.Copied, sum.Reused = sum.Copied+s.Copied, sum.Reused+s.Reused
 	}
 	return sum
 }
@@ -122,7 +128,12 @@ func (p *Pool) enter(r Request) (engine int) {
 	if home, ok := p.home(hashes); ok && p.busy[home] <= most {
 		engine = home
 	}
-	p.remember(hashes, engine)
+	if len(p.homes[0])+len(hashes) > mostHomes/2 {
+		p.homes[0], p.homes[1] = map[uint64]int{}, p.homes[0]
+	}
+	for _, h := range hashes {
+		p.homes[0][h] = engine
+	}
 	p.busy[engine]++
 	return engine
 }
@@ -160,14 +171,4 @@ func (p *Pool) home(hashes []uint64) (engine int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// remember notes that an engine serves some beginnings.
-func (p *Pool) remember(hashes []uint64, engine int) {
-	if len(p.homes[0])+len(hashes) > mostHomes/2 {
-		p.homes[0], p.homes[1] = map[uint64]int{}, p.homes[0]
-	}
-	for _, h := range hashes {
-		p.homes[0][h] = engine
-	}
 }

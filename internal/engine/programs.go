@@ -132,38 +132,27 @@ func (e *Engine) do(ctx context.Context, f func(l *loop) error) error {
 
 // warm runs a program on rows without tokens. The cache stays as it is.
 func (r *runner) warm(a *Adapter, p Program) error {
-	out, err := r.idle(a, p)
-	if err != nil {
-		return err
-	}
-	for _, x := range out {
-		if err := x.FinalizeAll(); err != nil {
-			return fmt.Errorf("engine: %w", err)
-		}
-	}
-	return nil
-}
-
-// idle runs a program, and returns what it yields besides the cache.
-func (r *runner) idle(a *Adapter, p Program) ([]*tensors.Tensor, error) {
 	if p.Kind == DecodeProgram {
 		plan := decodePlan{Program: p, calls: make([]decodeCall, p.Rows), common: make([]int, p.Groups)}
 		state, _ := r.decodeInputs(plan.calls, p.Window)
-		return r.decodeTo(a, plan, state)
+		out, err := r.decodeTo(a, plan, state)
+		finalize(out)
+		return err
 	}
 	in, err := r.fixed(a)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	zeros := func(dims ...int) *tensors.Tensor { return tensors.FromShape(shapeI32(dims...)) }
 	out, err := r.round(a, p, append(in, zeros(p.Rows, p.Width), zeros(p.Rows), zeros(p.Rows),
 		table(nil, p.Rows, stored(p.Window, p.Width)), zeros(p.Rows, 1)))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n := len(out) - 2*r.config.NumLayers
 	r.cache.layers = out[n:]
-	return out[:n], nil
+	finalize(out[:n])
+	return nil
 }
 
 // Plan returns what an engine with these options will hold when it serves an adapter of this layout, with the work of

@@ -71,13 +71,13 @@ func (r *Request) check(opts Options) error {
 	}
 	v := opts.Config.VocabSize
 	for _, id := range r.Prompt {
-		if err := checkID(id, v); err != nil {
-			return err
+		if id < 0 || int(id) >= v {
+			return fmt.Errorf("engine: token %d is not in the vocabulary of %d", id, v)
 		}
 	}
 	for id := range r.Sampling.Bias {
-		if err := checkID(id, v); err != nil {
-			return fmt.Errorf("%w: it has a bias", err)
+		if id < 0 || int(id) >= v {
+			return fmt.Errorf("engine: token %d is not in the vocabulary of %d: it has a bias", id, v)
 		}
 	}
 	if r.MinTokens > 0 && len(r.End) >= v {
@@ -89,28 +89,12 @@ func (r *Request) check(opts Options) error {
 	return nil
 }
 
-// checkID refuses an id outside of a vocabulary.
-func checkID(id int32, vocab int) error {
-	if id < 0 || int(id) >= vocab {
-		return fmt.Errorf("engine: token %d is not in the vocabulary of %d", id, vocab)
-	}
-	return nil
-}
-
 // reshapes reports whether tokens are drawn from another distribution than the model's.
 func (r *Request) reshapes() bool { return r.Sampling.Reshapes() || r.MinTokens > 0 || r.Mask != nil }
 
 // onHost reports whether the host must sample each token, because a graph cannot.
 func (r *Request) onHost() bool {
 	return r.Sampling.Adjusts() || r.Sampling.MinP > 0 || r.MinTokens > 0 || r.Mask != nil || r.Top > 0
-}
-
-// limit returns how many tokens prompt and reply may have together, in a slot of some capacity.
-func (r *Request) limit(capacity int) int {
-	if r.MaxTokens > 0 {
-		return len(r.Prompt) + min(r.MaxTokens, capacity-len(r.Prompt))
-	}
-	return capacity
 }
 
 // job is a request in the engine.
@@ -136,16 +120,20 @@ func newJob(ctx context.Context, r Request, opts Options) *job {
 	j := &job{
 		Request: r,
 		task: schedule.Task{
-			Prompt: r.Prompt, Adapter: r.Adapter.identity(), Limit: r.limit(opts.Context), Single: r.onHost(),
+			Prompt: r.Prompt, Adapter: r.Adapter.identity(), Limit: opts.Context, Single: r.onHost(),
 		},
 		ctx:   ctx,
 		reply: make(chan outcome, 1),
+	}
+	if n := len(r.Prompt); r.MaxTokens > 0 {
+		j.task.Limit = n + min(r.MaxTokens, opts.Context-n)
 	}
 	if r.Sampling.Adjusts() {
 		j.counts = model.NewCounts(r.Prompt)
 	}
 	if r.Mask != nil {
-		j.mask = newJobMask(r.Mask, opts.Config.VocabSize)
+		v := opts.Config.VocabSize
+		j.mask = &jobMask{source: r.Mask, vocab: v, allowed: make([]uint32, (v+31)/32)}
 	}
 	return j
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
@@ -34,9 +35,24 @@ type programKey struct {
 	Program
 }
 
+// finalize frees tensors. An error of a call or of a read is the one to report.
+func finalize(list []*tensors.Tensor) {
+	for _, x := range list {
+		_ = x.FinalizeAll()
+	}
+}
+
+// read copies a tensor to the host, unless there is an error already.
+func read[T dtypes.Supported](x *tensors.Tensor, err *error) (flat []T) {
+	if *err == nil {
+		flat, *err = tensors.CopyFlatData[T](x)
+	}
+	return flat
+}
+
 func newRunner(opts Options) (*runner, error) {
-	k, err := newCache(opts)
-	if err != nil {
+	k := &cache{device: opts.Device, shape: cacheShape(opts)}
+	if err := k.clear(opts.Config.NumLayers); err != nil {
 		return nil, err
 	}
 	programs, shapes := opts.ProgramBytes, opts.shapes()
@@ -86,11 +102,7 @@ func (r *runner) step(a *Adapter, round schedule.Round) (s scores, err error) {
 		return s, err
 	}
 	r.cache.layers = outputs[2:]
-	defer func() {
-		for _, x := range outputs[:2] {
-			_ = x.FinalizeAll() // an error of the read is the one to report
-		}
-	}()
+	defer finalize(outputs[:2])
 	err = tensors.ConstFlatData(outputs[0], func(flat []float32) { r.logprobs = append(r.logprobs[:0], flat...) })
 	if err != nil {
 		return s, err
@@ -213,9 +225,9 @@ func (r *runner) forward(a *Adapter, in []*Node) (f *model.Forward, rest []*Node
 	n := len(r.params.Names)
 	f, rest = &model.Forward{Config: r.config, Param: r.params.Lookup(in[:n])}, in[n:]
 	if a != nil && a.layout != nil {
-		n = len(a.inputs)
-		a.hooks(f, rest[:n])
-		rest = rest[n:]
+		in, norms := rest[:len(a.inputs)], len(a.inputs)-a.layout.NumNorms()
+		f.Linear, f.Embedding = a.layout.Hooks(lora.Nodes{Trained: in[:norms], Norms: in[norms:], Bias: f.Bias})
+		rest = rest[len(in):]
 	}
 	return f, rest
 }
@@ -245,16 +257,9 @@ func cacheShape(opts Options) shapes.Shape {
 	return shapes.Make(opts.CacheType, opts.Config.NumKVHeads, opts.shapes().Blocks, blockTokens, opts.Config.HeadDim)
 }
 
-func newCache(opts Options) (*cache, error) {
-	k := &cache{device: opts.Device, shape: cacheShape(opts)}
-	return k, k.clear(opts.Config.NumLayers)
-}
-
 // clear sets the cache to zero.
 func (k *cache) clear(layers int) error {
-	for _, x := range k.layers {
-		_ = x.FinalizeAll() // its memory is needed; an error would not change that
-	}
+	finalize(k.layers)
 	if k.layers, k.broken = graphx.ZeroTensors(k.device, k.shape, 2*layers); k.broken != nil {
 		return fmt.Errorf("engine: cache: %w", k.broken)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	. "github.com/gomlx/gomlx/core/graph"
@@ -47,7 +48,7 @@ func Score(device compute.Backend, c *model.Config, params *model.Params, a *Ada
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
-	defer func() { _ = out[0].FinalizeAll() }() // an error of the read is the one to report
+	defer finalize(out)
 	logprobs, err := tensors.CopyFlatData[float32](out[0])
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)
@@ -125,26 +126,15 @@ func (s *rowScorer) score(n int) ([][]Candidate, error) {
 			return nil, err
 		}
 		for i := len(out); i < first+s.c; i++ {
-			v := s.Config.VocabSize
-			list := candidatesOf(logprobs[(i-first)*v:][:v], s.IDs[i+1], n)
-			if err := checkFinite(i, list[0].Logprob); err != nil {
+			row, id := logprobs[(i-first)*s.Config.VocabSize:][:s.Config.VocabSize], s.IDs[i+1]
+			if err := checkFinite(i, row[id]); err != nil {
 				return nil, err
 			}
-			out = append(out, list)
+			others := slices.DeleteFunc(likeliest(row, n), func(c Candidate) bool { return c.ID == id })
+			out = append(out, append([]Candidate{candidate(row, id)}, others...))
 		}
 	}
 	return out, nil
-}
-
-// candidatesOf returns a token, and then the n likeliest but that one.
-func candidatesOf(logprobs []float32, id int32, n int) []Candidate {
-	list := []Candidate{candidate(logprobs, id)}
-	for _, c := range likeliest(logprobs, n) {
-		if c.ID != id {
-			list = append(list, c)
-		}
-	}
-	return list
 }
 
 // hidden computes the hidden states [T, D].
@@ -175,6 +165,6 @@ func (s *rowScorer) rows(exec *Exec, hidden *tensors.Tensor, first int) ([]float
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = out[0].FinalizeAll() }() // an error of the read is the one to report
+	defer finalize(out)
 	return tensors.CopyFlatData[float32](out[0])
 }

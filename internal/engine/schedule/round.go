@@ -45,21 +45,17 @@ func (s *Scheduler) Next() (Round, bool) {
 		r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { // preempted by an older one
 			return s.slots[row.Slot] == nil || s.slots[row.Slot].task != row.Task
 		})
-		if len(r.Rows) > 0 {
-			s.begin(c)
-			return r, true
+		if len(r.Rows) == 0 {
+			continue
 		}
-	}
-}
-
-// begin counts a round.
-func (s *Scheduler) begin(c class) {
-	s.round++
-	s.prefill = c.width > 1
-	for _, b := range s.slots {
-		if b != nil {
-			b.waited++
+		s.round++
+		s.prefill = c.width > 1
+		for _, b := range s.slots {
+			if b != nil {
+				b.waited++
+			}
 		}
+		return r, true
 	}
 }
 
@@ -89,7 +85,12 @@ func (s *Scheduler) reserve(i int, r Round) bool {
 	}
 	tokens := b.computed + max(min(len(b.pending()), r.Width), s.samples(b, r))
 	for !s.tree.grow(b, blocksOf(tokens, s.opts.Each)) {
-		last := s.youngest()
+		last := i // the sequence that arrived last
+		for j, b := range s.slots {
+			if b != nil && b.task.arrival > s.slots[last].task.arrival {
+				last = j
+			}
+		}
 		s.preempt(last)
 		s.stats.Preempted++
 		if last == i {
@@ -97,17 +98,6 @@ func (s *Scheduler) reserve(i int, r Round) bool {
 		}
 	}
 	return true
-}
-
-// youngest returns the slot of the sequence that arrived last.
-func (s *Scheduler) youngest() int {
-	last := -1
-	for i, b := range s.slots {
-		if b != nil && (last < 0 || b.task.arrival > s.slots[last].task.arrival) {
-			last = i
-		}
-	}
-	return last
 }
 
 // choose returns the slots of the next round, in order of arrival, and their class.

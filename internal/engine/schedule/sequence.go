@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -76,7 +77,17 @@ func (s *Scheduler) Room(slot int) int { return s.slots[slot].room() }
 // Finish ends a sequence. Its blocks stay cached.
 func (s *Scheduler) Finish(slot int) {
 	s.leave(slot)
-	s.tree.limitAdapters()
+	// The blocks of adapters that were not used for the longest time go, if there are too many.
+	var unused []*node
+	for _, r := range s.tree.roots {
+		if r.refs == 0 {
+			unused = append(unused, r)
+		}
+	}
+	slices.SortFunc(unused, func(a, b *node) int { return cmp.Or(b.used-a.used, b.number-a.number) })
+	for _, r := range unused[min(keptAdapters, len(unused)):] {
+		s.tree.removeBelow(r)
+	}
 }
 
 // leave takes a sequence from its slot, and its references to blocks.

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -102,9 +101,11 @@ func commonPrefix(a, b []int32) int {
 func (t *tree) add(parent *node, many bool) *node {
 	block, ok := t.blocks.take(parent.block, many)
 	if !ok {
-		if !t.evict() {
+		if len(t.leaves) == 0 {
 			return nil
 		}
+		t.stats.Evicted++
+		t.remove(t.leaves[0]) // that was not used for the longest time
 		block, _ = t.blocks.take(parent.block, many)
 	}
 	t.made++
@@ -159,16 +160,6 @@ func (t *tree) settle(n *node) {
 	}
 }
 
-// evict frees the block that was not used for the longest time, and reports whether there is one.
-func (t *tree) evict() bool {
-	if len(t.leaves) == 0 {
-		return false
-	}
-	t.stats.Evicted++
-	t.remove(t.leaves[0])
-	return true
-}
-
 // remove frees the block of a node without references and children.
 func (t *tree) remove(n *node) {
 	heap.Remove(&t.leaves, n.at)
@@ -191,20 +182,6 @@ func (t *tree) remove(n *node) {
 func (t *tree) forget(root *node) {
 	if root.refs == 0 && len(root.children) == 0 {
 		delete(t.roots, root.adapter)
-	}
-}
-
-// limitAdapters removes the blocks of adapters that were not used for the longest time, if there are too many.
-func (t *tree) limitAdapters() {
-	var list []*node
-	for _, r := range t.roots {
-		if r.refs == 0 {
-			list = append(list, r)
-		}
-	}
-	slices.SortFunc(list, func(a, b *node) int { return cmp.Or(b.used-a.used, b.number-a.number) })
-	for _, r := range list[min(keptAdapters, len(list)):] {
-		t.removeBelow(r)
 	}
 }
 
