@@ -5,7 +5,6 @@ package basemodel
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,7 +101,12 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 			return opts.Edit(name, values)
 		}
 	}
-	if err := newFolder(dir); err != nil {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: name a new folder", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	if err := ExportTokenizer(b.path, dir); err != nil {
@@ -130,18 +134,6 @@ func merge(a *lora.Adapter, name string, values []float32) error {
 	return a.Merge(values, layer)
 }
 
-// newFolder makes a folder, which must not hold anything yet.
-func newFolder(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s is not empty: name a new folder", dir)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.MkdirAll(dir, 0o755)
-}
-
 // tokenizerFiles are what a folder may have beside config.json and weights, for its tokenizer and the defaults of
 // sampling.
 var tokenizerFiles = []string{
@@ -152,15 +144,22 @@ var tokenizerFiles = []string{
 
 // ExportTokenizer writes the tokenizer of a base model into a folder, as files that transformers reads.
 func ExportTokenizer(path, dir string) error {
-	switch {
-	case path == tiny.Name:
+	if isTiny := path == tiny.Name; isTiny || IsFile(path) {
 		vocabulary, config := tiny.Tokenizer()
+		if !isTiny {
+			f, err := gguf.Open(path)
+			if err != nil {
+				return err
+			}
+			vocabulary, config, err = tokenizer.ExportGGUF(f.Metadata())
+			if err = errors.Join(err, f.Close()); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			os.WriteFile(filepath.Join(dir, "tokenizer.json"), vocabulary, 0o644),
 			os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), config, 0o644),
 		)
-	case IsFile(path):
-		return exportGGUFTokenizer(path, dir)
 	}
 	for _, pattern := range tokenizerFiles {
 		files, err := filepath.Glob(filepath.Join(path, pattern))
@@ -168,44 +167,18 @@ func ExportTokenizer(path, dir string) error {
 			return err
 		}
 		for _, file := range files {
-			if err := copyFile(file, filepath.Join(dir, filepath.Dir(pattern), filepath.Base(file))); err != nil {
+			to := filepath.Join(dir, filepath.Dir(pattern), filepath.Base(file))
+			content, err := os.ReadFile(file)
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(to), 0o755)
+			}
+			if err == nil {
+				err = os.WriteFile(to, content, 0o644)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// copyFile copies a file, and makes the folder that it goes to.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-// exportGGUFTokenizer writes the tokenizer of a GGUF file.
-func exportGGUFTokenizer(path, dir string) error {
-	f, err := gguf.Open(path)
-	if err != nil {
-		return err
-	}
-	vocabulary, config, err := tokenizer.ExportGGUF(f.Metadata())
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(dir, "tokenizer.json"), vocabulary, 0o644),
-		os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), config, 0o644),
-	)
 }

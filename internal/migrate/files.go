@@ -26,15 +26,11 @@ func readJSONL(path string) (groups []*art.TrajectoryGroup, err error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var g groupJSON
-		if err := json.Unmarshal(line, &g); err != nil {
-			return groups, fmt.Errorf("line %d: %w", i+1, err)
-		}
-		converted, err := g.group()
+		g, err := parseGroup(line)
 		if err != nil {
 			return groups, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		groups = append(groups, converted)
+		groups = append(groups, g)
 	}
 	return groups, nil
 }
@@ -50,21 +46,26 @@ func readYAML(path string) (groups []*art.TrajectoryGroup, err error) {
 		return nil, err
 	}
 	for i, item := range list {
-		text, err := json.Marshal(item)
-		if err != nil { // NaN, or a key that is no text
-			return groups, fmt.Errorf("group %d: %w", i, err)
+		var g *art.TrajectoryGroup
+		text, err := json.Marshal(item) // not of NaN, or of a key that is no text
+		if err == nil {
+			g, err = parseGroup(text)
 		}
-		var g groupJSON
-		if err := json.Unmarshal(text, &g); err != nil {
-			return groups, fmt.Errorf("group %d: %w", i, err)
-		}
-		converted, err := g.group()
 		if err != nil {
 			return groups, fmt.Errorf("group %d: %w", i, err)
 		}
-		groups = append(groups, converted)
+		groups = append(groups, g)
 	}
 	return groups, nil
+}
+
+// parseGroup reads a group of JSON.
+func parseGroup(text []byte) (*art.TrajectoryGroup, error) {
+	var g groupJSON
+	if err := json.Unmarshal(text, &g); err != nil {
+		return nil, err
+	}
+	return g.group()
 }
 
 // parquetRow has the columns of both versions: that with JSON, and that with messages.

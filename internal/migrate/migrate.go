@@ -89,23 +89,6 @@ func (s *source) find() error {
 		}
 	}
 	s.readHistory()
-	s.readBase()
-	if len(s.files) == 0 && len(s.rows) == 0 && len(s.checkpoints()) == 0 {
-		return &art.Error{Op: "migrate", Err: fmt.Errorf("%w: %s has no trajectories, history or checkpoints of ART",
-			art.ErrInvalid, s.dir), Hint: "give a folder like .art/PROJECT/models/NAME"}
-	}
-	return nil
-}
-
-func (s *source) problem(where string, err error) {
-	if rel, e := filepath.Rel(s.dir, where); e == nil {
-		where = rel
-	}
-	s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %v", where, err))
-}
-
-// readBase finds the name of the base model.
-func (s *source) readBase() {
 	var model struct {
 		BaseModel string `json:"base_model"`
 	}
@@ -122,6 +105,18 @@ func (s *source) readBase() {
 			s.base = adapter.Base
 		}
 	}
+	if len(s.files) == 0 && len(s.rows) == 0 && len(s.checkpoints()) == 0 {
+		return &art.Error{Op: "migrate", Err: fmt.Errorf("%w: %s has no trajectories, history or checkpoints of ART",
+			art.ErrInvalid, s.dir), Hint: "give a folder like .art/PROJECT/models/NAME"}
+	}
+	return nil
+}
+
+func (s *source) problem(where string, err error) {
+	if rel, e := filepath.Rel(s.dir, where); e == nil {
+		where = rel
+	}
+	s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %v", where, err))
 }
 
 // checkpoints returns folders by step: those of 0.5 in checkpoints, those of 0.3 beside history.jsonl.
@@ -193,7 +188,24 @@ func (s *source) write(root string, groups map[key][]*art.TrajectoryGroup) (err 
 			return err
 		}
 	}
-	return s.writeOthers(run, groups)
+	// The splits that are not trained on.
+	for k, g := range groups {
+		if k.split == "train" {
+			continue
+		}
+		if err := run.WriteTrajectories(k.split, k.step, g); err != nil {
+			return err
+		}
+	}
+	for k, metrics := range s.rows {
+		if k.split == "train" {
+			continue
+		}
+		if err := run.Log(k.split, k.step, metrics); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newest is the last step: no row of training may belong to it, since its update has not been made.
@@ -219,7 +231,21 @@ func (s *source) newest(groups map[key][]*art.TrajectoryGroup) int {
 
 // writeStep stores a checkpoint with what was trained on to get there.
 func (s *source) writeStep(run *runs.Run, step int, from string, groups map[key][]*art.TrajectoryGroup) error {
-	write := func(dir string) error { return copyAdapter(from, dir) }
+	write := func(dir string) error {
+		for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
+			content, err := os.ReadFile(filepath.Join(from, name))
+			if errors.Is(err, fs.ErrNotExist) && name != "adapter_config.json" {
+				continue // an old adapter_model.bin, which is no safe format to read
+			}
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if from == "" {
 		write = func(dir string) error {
 			note := []byte("{\"checkpoint\": \"ART kept none of this step\"}\n")
@@ -234,42 +260,4 @@ func (s *source) writeStep(run *runs.Run, step int, from string, groups map[key]
 	}
 	k := key{"train", step - 1}
 	return run.CommitUpdate(step, runs.Update{Groups: groups[k], Metrics: s.rows[k]}, write)
-}
-
-// writeOthers stores the splits that are not trained on.
-func (s *source) writeOthers(run *runs.Run, groups map[key][]*art.TrajectoryGroup) error {
-	for k, g := range groups {
-		if k.split == "train" {
-			continue
-		}
-		if err := run.WriteTrajectories(k.split, k.step, g); err != nil {
-			return err
-		}
-	}
-	for k, metrics := range s.rows {
-		if k.split == "train" {
-			continue
-		}
-		if err := run.Log(k.split, k.step, metrics); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyAdapter copies the files of an adapter.
-func copyAdapter(from, to string) error {
-	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
-		content, err := os.ReadFile(filepath.Join(from, name))
-		if errors.Is(err, fs.ErrNotExist) && name != "adapter_config.json" {
-			continue // an old adapter_model.bin, which is no safe format to read
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -206,27 +206,23 @@ func CopyCheckpoint(from string, without ...string) func(dir string) error {
 			case entry.IsDir():
 				return os.Mkdir(filepath.Join(dir, name), 0o755)
 			}
-			return linkOrCopy(path, filepath.Join(dir, name))
+			to := filepath.Join(dir, name)
+			if os.Link(path, to) == nil {
+				return nil
+			}
+			in, err := os.Open(path) // a copy where there are no links
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(out, in)
+			return errors.Join(err, out.Close())
 		})
 	}
-}
-
-// linkOrCopy makes a hard link, or a copy where that is not possible.
-func linkOrCopy(from, to string) error {
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // weightsPrefix begins the step of a [Reference] that names weights which were saved apart from steps.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,8 +138,13 @@ func scanFile(f io.ReaderAt, size int64, read func(*parquet.File) error) (err er
 	if err != nil {
 		return err
 	}
-	if err := checkColumns(file); err != nil {
-		return err
+	text, _ := file.Lookup(formatKey)
+	have, err := strconv.Atoi(text)
+	if err != nil || have < 1 {
+		return fmt.Errorf("it has columns of format %q, which no version of art wrote", text)
+	}
+	if have > trajectoryFormat {
+		return &newerFormat{"the file", have, trajectoryFormat}
 	}
 	return read(file)
 }
@@ -196,8 +202,14 @@ func scanRowGroup(
 		}
 	}()
 	for path, c := range all {
-		if err := c.open(schema, rows, path); err != nil {
-			return false, err
+		found, ok := schema.Lookup(strings.Split(path, ".")...)
+		if !ok {
+			return false, fmt.Errorf("it has no column %s", path)
+		}
+		c.reader = parquet.NewColumnChunkValueReader(rows.ColumnChunks()[found.ColumnIndex])
+		c.full, c.next = found.MaxDefinitionLevel, nil
+		if c.buffer == nil {
+			c.buffer = make([]parquet.Value, 256)
 		}
 	}
 	for range rows.NumRows() {
@@ -217,20 +229,6 @@ type column struct {
 	full   int             // definition level of a value that is there
 	buffer []parquet.Value // what was read of a page
 	next   []parquet.Value // of it: what was not taken
-}
-
-// open begins a row group.
-func (c *column) open(schema *parquet.Schema, rows parquet.RowGroup, path string) error {
-	found, ok := schema.Lookup(strings.Split(path, ".")...)
-	if !ok {
-		return fmt.Errorf("it has no column %s", path)
-	}
-	c.reader = parquet.NewColumnChunkValueReader(rows.ColumnChunks()[found.ColumnIndex])
-	c.full, c.next = found.MaxDefinitionLevel, nil
-	if c.buffer == nil {
-		c.buffer = make([]parquet.Value, 256)
-	}
-	return nil
 }
 
 // peek returns the next value, nil at the end. It is valid until the next peek after it was taken.

@@ -17,19 +17,6 @@ import (
 // formatKey names the format of the columns in the metadata of a file.
 const formatKey = "art.trajectories"
 
-// checkColumns refuses a file with columns of another format.
-func checkColumns(file *parquet.File) error {
-	text, _ := file.Lookup(formatKey)
-	have, err := strconv.Atoi(text)
-	if err != nil || have < 1 {
-		return fmt.Errorf("it has columns of format %q, which no version of art wrote", text)
-	}
-	if have > trajectoryFormat {
-		return &newerFormat{"the file", have, trajectoryFormat}
-	}
-	return nil
-}
-
 // encodeGroups returns the content of a trajectory file.
 func encodeGroups(groups []*art.TrajectoryGroup) ([]byte, error) {
 	var rows []trajectoryRow

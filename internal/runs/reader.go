@@ -114,28 +114,19 @@ func (r *Reader) Trajectories() (map[string][]int, error) {
 	}
 	out := map[string][]int{}
 	for _, split := range splits {
-		steps, err := r.trajectorySteps(split)
+		entries, err := os.ReadDir(r.run.splitDir(split))
 		if err != nil {
 			return nil, storage("read run", err, "")
 		}
-		if len(steps) > 0 {
-			out[split] = steps
+		for _, e := range entries {
+			step, ok := stepOfFile(e.Name())
+			if ok && step <= r.run.newest() && !r.run.uncommitted(split, step) {
+				out[split] = append(out[split], step)
+			}
 		}
+		slices.Sort(out[split])
 	}
 	return out, nil
-}
-
-// trajectorySteps lists the files of a split.
-func (r *Reader) trajectorySteps(split string) (steps []int, err error) {
-	entries, err := os.ReadDir(r.run.splitDir(split))
-	for _, e := range entries {
-		step, ok := stepOfFile(e.Name())
-		if ok && step <= r.run.newest() && !r.run.uncommitted(split, step) {
-			steps = append(steps, step)
-		}
-	}
-	slices.Sort(steps)
-	return steps, err
 }
 
 // ReadTrajectories returns what is stored for (split, step), see [Run.ReadTrajectories].

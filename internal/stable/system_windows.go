@@ -41,3 +41,16 @@ func move(from, to string) error {
 	}
 	return windows.MoveFileEx(source, target, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
 }
+
+// IsFull reports whether no space is left on the disk or in the quota of the user.
+func IsFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
+// IsReadOnly reports whether the disk is write-protected.
+func IsReadOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+
+// holderFile returns the file with the id of the process that holds a lock. On Windows a locked file cannot be read, so
+// it is a separate one.
+func holderFile(lock string) string { return lock + ".pid" }
