@@ -131,7 +131,14 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 		}
 		return nil, err
 	}
-	s.logLoaded(name, b.opts)
+	b.opts.Logger.Info("base model loaded", "base", name, "slots", p.Slots, "context", p.Context,
+		"tokens", p.CacheTokens, "weights", gigabytes(p.Weights), "cache", gigabytes(p.Cache), "work", gigabytes(p.Work),
+		"training", gigabytes(p.Training), "room", gigabytes(p.Room.Bytes))
+	limit := s.config.MaxPositions
+	if b.opts.Context == 0 && p.Context < limit || b.opts.Slots == 0 && p.Slots < plan.DefaultSlots {
+		b.opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",
+			"base", name, "slots", p.Slots, "context", p.Context, "limit", limit)
+	}
 	return s, nil
 }
 
@@ -179,18 +186,6 @@ func (s *base) start(b *Backend, device compute.Backend, params *model.Params) (
 		return nil, invalid("register", "lower Slots, Context or CacheTokens of local.Options", "%w", err)
 	}
 	return e, err
-}
-
-// logLoaded logs the resources of a base model, and warns when memory did not allow the defaults.
-func (s *base) logLoaded(name string, opts Options) {
-	p := s.booking
-	opts.Logger.Info("base model loaded", "base", name, "slots", p.Slots, "context", p.Context,
-		"tokens", p.CacheTokens, "weights", gigabytes(p.Weights), "cache", gigabytes(p.Cache), "work", gigabytes(p.Work),
-		"training", gigabytes(p.Training), "room", gigabytes(p.Room.Bytes))
-	if opts.Context == 0 && p.Context < s.config.MaxPositions || opts.Slots == 0 && p.Slots < plan.DefaultSlots {
-		opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",
-			"base", name, "slots", p.Slots, "context", p.Context, "limit", s.config.MaxPositions)
-	}
 }
 
 // close stops the engine and releases its memory.

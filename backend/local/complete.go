@@ -67,9 +67,7 @@ type chatCompletion struct {
 }
 
 // newChat renders the prompt of a request.
-func (b *Backend) newChat(
-	ctx context.Context, op string, m *art.Model, req *art.ChatRequest,
-) (*chatCompletion, error) {
+func (b *Backend) newChat(ctx context.Context, op string, m *art.Model, req *art.ChatRequest) (*chatCompletion, error) {
 	e, err := b.entry(op, m)
 	if err != nil {
 		return nil, err

@@ -87,9 +87,7 @@ func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
 }
 
 // cacheTypes are the types of a KV cache, by their names in Options.
-var cacheTypes = map[string]dtypes.DType{
-	"": dtypes.Float32, "float32": dtypes.Float32, "bfloat16": dtypes.BFloat16,
-}
+var cacheTypes = map[string]dtypes.DType{"": dtypes.Float32, "float32": dtypes.Float32, "bfloat16": dtypes.BFloat16}
 
 // checkCacheType checks the option CacheType.
 func checkCacheType(option string, device compute.Backend) error {

@@ -54,9 +54,7 @@ func vocabularyOf(s *base, template *chat.Template) (*grammar.Vocabulary, error)
 }
 
 // chat returns the mask of a reply to a conversation; nil if nothing restricts it.
-func (g *grammars) chat(
-	op string, template *chat.Template, prompt []int32, req *art.ChatRequest,
-) (engine.Mask, error) {
+func (g *grammars) chat(op string, template *chat.Template, prompt []int32, req *art.ChatRequest) (engine.Mask, error) {
 	if !req.Settings.Restricts() {
 		return nil, nil
 	}

@@ -44,9 +44,7 @@ func addDifference(metrics map[string]float64, name string, d trainer.Difference
 
 // complete adds to the metrics of a step on groups what the process and the device take after the training, what the
 // step took from start on, the beginning of the training, how fast it was, and the sums over the steps up to this one.
-func (b *Backend) complete(
-	e *entry, metrics map[string]float64, groups []*art.TrajectoryGroup, start time.Time,
-) error {
+func (b *Backend) complete(e *entry, metrics map[string]float64, groups []*art.TrajectoryGroup, start time.Time) error {
 	if now, peak, known := machine.Resident(os.DirFS("/")); known {
 		metrics["memory/resident_bytes"], metrics["memory/resident_max_bytes"] = float64(now), float64(peak)
 	}

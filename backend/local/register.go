@@ -245,41 +245,33 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	return step, nil
 }
 
-// firstPolicy returns the policy of step 0: the base model, or that of a folder.
+// firstPolicy returns the policy of step 0: the base model, an adapter that changes nothing, or that of a folder.
 func (e *entry) firstPolicy(b *Backend, opts art.ModelOptions, from adapterStart) (policy, error) {
-	switch {
+	layers := layersOf(e.base.config)
+	switch adapter := from.policy.adapter; {
 	case opts.Full:
 		return baseWeights(e.base)
 	case from.policy.full():
 		return from.policy, nil
-	}
-	a, err := e.firstAdapter(b, opts, from)
-	return policy{adapter: a}, err
-}
-
-// firstAdapter returns the adapter of step 0: one that changes nothing, or that of a folder.
-func (e *entry) firstAdapter(b *Backend, opts art.ModelOptions, from adapterStart) (*lora.Adapter, error) {
-	layers := layersOf(e.base.config)
-	switch adapter := from.policy.adapter; {
 	case opts.Adapter == "" && opts.Fork == "":
 		a, err := b.newAdapter(e.base.config, layers, opts)
 		if err != nil {
-			return nil, invalid("register", "correct ModelOptions.LoRA", "%w", err)
+			return policy{}, invalid("register", "correct ModelOptions.LoRA", "%w", err)
 		}
-		return a, a.InitMagnitudes(b.device, func(layer string) *tensors.Tensor {
+		return policy{adapter: a}, a.InitMagnitudes(b.device, func(layer string) *tensors.Tensor {
 			return e.base.params.Weight(e.base.config, layer)
 		})
 	case adapter != nil:
 		if err := adapter.Check(layers); err != nil {
-			return nil, adapterError(err)
+			return policy{}, adapterError(err)
 		}
-		return adapter, nil
+		return from.policy, nil
 	case opts.Fork != "": // the run stopped before its first checkpoint, and the folder or the run is gone
-		return nil, invalid("register", "use another model name for a new run",
+		return policy{}, invalid("register", "use another model name for a new run",
 			"the run has no step yet, and is a fork of %s", opts.Fork)
 	}
 	_, err := lora.Load(opts.Adapter)
-	return nil, adapterError(err)
+	return policy{}, adapterError(err)
 }
 
 // newAdapter returns an adapter that changes nothing, unless its copies in training do not fit into free memory.

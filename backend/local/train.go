@@ -43,9 +43,7 @@ func (b *Backend) Train(
 			return nil, err
 		}
 	}
-	metrics := map[string]float64{
-		"data/groups": float64(len(groups)), "data/groups_trainable": float64(batch.Groups),
-	}
+	metrics := map[string]float64{"data/groups": float64(len(groups)), "data/groups_trainable": float64(batch.Groups)}
 	step := current + 1
 	start := time.Now()
 	state := e.state

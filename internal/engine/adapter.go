@@ -66,9 +66,7 @@ func (e *Engine) NewWeights(w *model.Weights) (*Adapter, error) {
 
 // NewAdapter uploads an adapter to a device, for all engines on it with the same base model, whose weights are params.
 // For several adapters that of an [Engine] compiles fewer graphs.
-func NewAdapter(
-	device compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter,
-) (*Adapter, error) {
+func NewAdapter(device compute.Backend, c *model.Config, params *model.Params, a *lora.Adapter) (*Adapter, error) {
 	return (&loader{device: device, config: c, params: params}).load(a)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
@@ -194,7 +195,11 @@ func sharedRows(shapes plan.Shapes, opts Options, rows int) (list []Program) {
 	if rows == 1 {
 		return nil
 	}
-	for _, groups := range groupCounts(rows) {
+	counts := []int{1} // of groups
+	if rows > rowsOfGroup && rows%rowsOfGroup == 0 {
+		counts = append(counts, rows/rowsOfGroup)
+	}
+	for _, groups := range counts {
 		for _, prefix := range shapes.Windows {
 			for _, window := range shapes.DecodeWindows {
 				p := Program{
@@ -215,14 +220,6 @@ func worthSharing(p Program, window int) bool { return 4*p.rowTokens() <= 3*p.Ro
 
 // rowsOfGroup is how many rows share a prefix where not all do.
 const rowsOfGroup = 8
-
-// groupCounts are the numbers of groups that rows are split into.
-func groupCounts(rows int) []int {
-	if rows > rowsOfGroup && rows%rowsOfGroup == 0 {
-		return []int{1, rows / rowsOfGroup}
-	}
-	return []int{1}
-}
 
 // arrange assigns calls, in an order in which those that share blocks are neighbours, to the rows of a program. It
 // reports false if they do not fit: if a row has more tokens behind what its group shares than the program's window.
@@ -250,7 +247,7 @@ func (p Program) arrange(calls []decodeCall, order []int) (plan decodePlan, ok b
 func (p Program) longestGroup(calls []decodeCall, order []int) (n, common int) {
 	shared, last := p.Prefix/blockTokens, 0
 	for i, at := range order {
-		shared = min(shared, sharedBlocks(calls[order[0]], calls[at]))
+		shared = min(shared, schedule.CommonPrefix(calls[order[0]].fullBlocks(), calls[at].fullBlocks()))
 		if last = max(last, calls[at].start+calls[at].count); last-shared*blockTokens > p.Window {
 			return i, common
 		}
@@ -261,13 +258,3 @@ func (p Program) longestGroup(calls []decodeCall, order []int) (n, common int) {
 
 // fullBlocks are the blocks of a call that it does not write to.
 func (c decodeCall) fullBlocks() []int32 { return c.blocks[:c.start/blockTokens] }
-
-// sharedBlocks is the number of full blocks that two calls begin with.
-func sharedBlocks(a, b decodeCall) int {
-	x, y := a.fullBlocks(), b.fullBlocks()
-	n := 0
-	for n < min(len(x), len(y)) && x[n] == y[n] {
-		n++
-	}
-	return n
-}

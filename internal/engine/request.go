@@ -119,11 +119,9 @@ type outcome struct {
 func newJob(ctx context.Context, r Request, opts Options) *job {
 	j := &job{
 		Request: r,
-		task: schedule.Task{
-			Prompt: r.Prompt, Adapter: r.Adapter.identity(), Limit: opts.Context, Single: r.onHost(),
-		},
-		ctx:   ctx,
-		reply: make(chan outcome, 1),
+		task:    schedule.Task{Prompt: r.Prompt, Adapter: r.Adapter.identity(), Limit: opts.Context, Single: r.onHost()},
+		ctx:     ctx,
+		reply:   make(chan outcome, 1),
 	}
 	if n := len(r.Prompt); r.MaxTokens > 0 {
 		j.task.Limit = n + min(r.MaxTokens, opts.Context-n)

@@ -194,9 +194,7 @@ func (r *runner) round(a *Adapter, p Program, in []any) ([]*tensors.Tensor, erro
 }
 
 // call runs a program, which is compiled when it is first needed.
-func (r *runner) call(
-	a *Adapter, p Program, build func(in []*Node) []*Node, in []any,
-) ([]*tensors.Tensor, error) {
+func (r *runner) call(a *Adapter, p Program, build func(in []*Node) []*Node, in []any) ([]*tensors.Tensor, error) {
 	out, err := r.programs.Call(programKey{a.name(), p}, build, in)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)

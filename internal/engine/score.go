@@ -88,45 +88,55 @@ func ScoreTop(s Scored, n int) ([][]Candidate, error) {
 	if err := checkScored(s.Config, s.IDs); err != nil {
 		return nil, err
 	}
-	t := len(s.IDs) - 1
-	if t == 0 {
+	if len(s.IDs) == 1 {
 		return nil, nil
 	}
-	rows := &rowScorer{Scored: s, run: &runner{config: s.Config, params: s.Params}, t: t, c: min(t, scoredRows)}
-	out, err := rows.score(n)
+	out, err := s.top(n)
 	if err != nil {
 		return nil, fmt.Errorf("engine: score: %w", err)
 	}
 	return out, nil
 }
 
-// rowScorer computes the hidden states once, and the logprobs of some rows at a time.
-type rowScorer struct {
-	Scored
-	run  *runner
-	t, c int
-}
-
-func (s *rowScorer) score(n int) ([][]Candidate, error) {
-	hidden, err := s.hidden()
+// top computes the hidden states once, and the logprobs of some rows at a time.
+func (s *Scored) top(n int) (out [][]Candidate, err error) {
+	t, size, v := len(s.IDs)-1, s.Config.HiddenSize, s.Config.VocabSize
+	c, r := min(t, scoredRows), &runner{config: s.Config, params: s.Params}
+	exec, err := NewExec(s.Device, func(in []*Node) *Node { // [T, D]
+		f, rest := r.forward(s.Adapter, in)
+		hidden, _ := f.Hidden(model.Input{Tokens: rest[0]})
+		return Reshape(hidden, t, size)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = hidden.FinalizeAll() }() // nothing is lost
-	exec, err := NewExec(s.Device, s.head)
+	hidden, err := exec.Call1(append(r.weights(s.Adapter), tensors.FromFlatDataAndDimensions(s.IDs[:t:t], 1, t))...)
+	exec.Finalize()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = hidden.FinalizeAll() }()            // nothing is lost
+	exec, err = NewExec(s.Device, func(in []*Node) *Node { // [C, V], of the rows from a number on
+		f, rest := r.forward(s.Adapter, in)
+		return f.LogProbs(DynamicSlice(rest[0], []*Node{rest[1], ZerosLike(rest[1])}, []int{c, size}))
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer exec.Finalize()
-	var out [][]Candidate
-	for len(out) < s.t {
-		first := min(len(out), s.t-s.c) // the last rows may be computed twice
-		logprobs, err := s.rows(exec, hidden, first)
+	for len(out) < t {
+		first := min(len(out), t-c) // the last rows may be computed twice
+		rows, err := exec.Call(append(r.weights(s.Adapter), hidden, int32(first))...)
 		if err != nil {
 			return nil, err
 		}
-		for i := len(out); i < first+s.c; i++ {
-			row, id := logprobs[(i-first)*s.Config.VocabSize:][:s.Config.VocabSize], s.IDs[i+1]
+		logprobs, err := tensors.CopyFlatData[float32](rows[0])
+		finalize(rows)
+		if err != nil {
+			return nil, err
+		}
+		for i := len(out); i < first+c; i++ {
+			row, id := logprobs[(i-first)*v:][:v], s.IDs[i+1]
 			if err := checkFinite(i, row[id]); err != nil {
 				return nil, err
 			}
@@ -135,36 +145,4 @@ func (s *rowScorer) score(n int) ([][]Candidate, error) {
 		}
 	}
 	return out, nil
-}
-
-// hidden computes the hidden states [T, D].
-func (s *rowScorer) hidden() (*tensors.Tensor, error) {
-	exec, err := NewExec(s.Device, func(in []*Node) *Node {
-		f, rest := s.run.forward(s.Adapter, in)
-		hidden, _ := f.Hidden(model.Input{Tokens: rest[0]})
-		return Reshape(hidden, s.t, s.Config.HiddenSize)
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer exec.Finalize()
-	ids := s.IDs[:s.t:s.t]
-	return exec.Call1(append(s.run.weights(s.Adapter), tensors.FromFlatDataAndDimensions(ids, 1, s.t))...)
-}
-
-// head builds the logprobs [C, V] of the rows of the hidden states from a number on.
-func (s *rowScorer) head(in []*Node) []*Node {
-	f, rest := s.run.forward(s.Adapter, in)
-	rows := DynamicSlice(rest[0], []*Node{rest[1], ZerosLike(rest[1])}, []int{s.c, s.Config.HiddenSize})
-	return []*Node{f.LogProbs(rows)}
-}
-
-// rows computes the logprobs [C, V] of the rows from first on.
-func (s *rowScorer) rows(exec *Exec, hidden *tensors.Tensor, first int) ([]float32, error) {
-	out, err := exec.Call(append(s.run.weights(s.Adapter), hidden, int32(first))...)
-	if err != nil {
-		return nil, err
-	}
-	defer finalize(out)
-	return tensors.CopyFlatData[float32](out[0])
 }

@@ -43,9 +43,7 @@ func (s Sizes) Shared(length int) int {
 // A usual micro-batch has as many sequences of the length as it may have. Those of the other one share half of the
 // length. It has as many tokens as it may have, though numbers of rows are rounded: shorter sequences may fill it.
 // There is none where two sequences have more tokens than that.
-func (s Sizes) Work(
-	length int, alone bool, bytes func(l grpo.Layout, tokens int) (float64, error),
-) (float64, error) {
+func (s Sizes) Work(length int, alone bool, bytes func(l grpo.Layout, tokens int) (float64, error)) (float64, error) {
 	l := grpo.Layout{Rows: s.Rows(padLength(length)), Length: padLength(length)}
 	l.Trained = l.Tokens()
 	usual, err := bytes(l, l.Tokens())
@@ -107,13 +105,7 @@ func padLength(n int) int {
 }
 
 // powerLength is the power of two, at least 32, that n tokens are padded to.
-func powerLength(n int) int {
-	length := 32
-	for length < n {
-		length *= 2
-	}
-	return length
-}
+func powerLength(n int) int { return 1 << bits.Len(uint(max(n, 32)-1)) }
 
 // RowStep is what the number of rows of micro-batches is rounded up to.
 const RowStep = 4

@@ -97,9 +97,7 @@ func (t Training) copies(more bool) float64 {
 // DoRA keeps the outputs of layers before they are scaled: 2H + 3QE + 2I more for each token and layer. Where the
 // device takes long to compile, it does not say what programs take: Programs is 0.
 func (t Training) Memory(s Sizes, length int) Memory {
-	m := Memory{
-		Adapter: t.copies(false) + normCopies*t.norms, Work: t.work(t.WithDefaults(s), t.Padding().Length(length)),
-	}
+	m := Memory{Adapter: t.copies(false) + normCopies*t.norms, Work: t.work(t.WithDefaults(s), t.Padding().Length(length))}
 	if !t.On.SlowCompile {
 		m.Programs = float64(TrainingPrograms(t.Config))
 	}

@@ -108,23 +108,18 @@ func (r *Reader) Trajectories() (map[string][]int, error) {
 	if err := r.refresh(); err != nil {
 		return nil, err
 	}
-	splits, err := r.run.splits()
+	out := map[string][]int{}
+	err := r.run.eachFile(func(split string, step int) error {
+		if step <= r.run.newest() && !r.run.uncommitted(split, step) {
+			out[split] = append(out[split], step)
+		}
+		return nil
+	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, storage("read run", err, "")
 	}
-	out := map[string][]int{}
-	for _, split := range splits {
-		entries, err := os.ReadDir(r.run.splitDir(split))
-		if err != nil {
-			return nil, storage("read run", err, "")
-		}
-		for _, e := range entries {
-			step, ok := stepOfFile(e.Name())
-			if ok && step <= r.run.newest() && !r.run.uncommitted(split, step) {
-				out[split] = append(out[split], step)
-			}
-		}
-		slices.Sort(out[split])
+	for _, steps := range out {
+		slices.Sort(steps)
 	}
 	return out, nil
 }

@@ -19,7 +19,8 @@ func (r *Run) recover() error {
 		}
 	}
 	// Those that free space come first.
-	for _, clean := range []func() error{r.removeTemporary, r.recoverTrajectories, r.recoverHistory} {
+	trajectories := func() error { return r.eachFile(r.recoverFile) }
+	for _, clean := range []func() error{r.removeTemporary, trajectories, r.recoverHistory} {
 		if err := clean(); err != nil {
 			return storage("open run", err, "nothing that was committed is lost: fix this and open the run again")
 		}

@@ -102,9 +102,8 @@ func (r *Run) splits() ([]string, error) {
 	return splits, nil
 }
 
-// recoverTrajectories removes the files of an update that was not committed. Files of later steps, which no
-// interruption explains, are renamed.
-func (r *Run) recoverTrajectories() error {
+// eachFile calls do with each file of trajectories, until it returns an error.
+func (r *Run) eachFile(do func(split string, step int) error) error {
 	splits, err := r.splits()
 	if err != nil {
 		return err
@@ -115,7 +114,12 @@ func (r *Run) recoverTrajectories() error {
 			return err
 		}
 		for _, e := range entries {
-			if err := r.recoverFile(split, e); err != nil {
+			name, isFile := strings.CutSuffix(e.Name(), parquetSuffix)
+			step, ok := parseStep(name)
+			if !isFile || !ok {
+				continue
+			}
+			if err := do(split, step); err != nil {
 				return err
 			}
 		}
@@ -123,28 +127,16 @@ func (r *Run) recoverTrajectories() error {
 	return nil
 }
 
-// stepOfFile returns the step of a file of trajectories.
-func stepOfFile(file string) (step int, ok bool) {
-	name, ok := strings.CutSuffix(file, parquetSuffix)
-	if !ok {
-		return 0, false
-	}
-	return parseStep(name)
-}
-
-func (r *Run) recoverFile(split string, e fs.DirEntry) error {
-	step, ok := stepOfFile(e.Name())
-	newest := r.newest()
-	if !ok {
-		return nil
-	}
+// recoverFile removes a file of trajectories of an update that was not committed. That of a later step, which no
+// interruption explains, is renamed.
+func (r *Run) recoverFile(split string, step int) error {
+	newest, path := r.newest(), r.trajectoryPath(split, step)
 	if step <= newest && !r.uncommitted(split, step) {
-		if err := checkTail(r.trajectoryPath(split, step)); err != nil {
+		if err := checkTail(path); err != nil {
 			r.missTrajectories(split, step, err)
 		}
 		return nil
 	}
-	path := filepath.Join(r.splitDir(split), e.Name())
 	if step == newest {
 		r.log.Info("dropped the trajectories of an update that was not committed", "split", split, "step", step)
 		r.recovered.Files++

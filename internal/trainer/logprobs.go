@@ -12,9 +12,7 @@ import (
 
 // Logprobs returns the logprobs of the trained tokens of a batch under the parameters of a state: a list for each
 // sequence, per token, 0 where it is not trained. limit bounds the sequences of a micro-batch; 0 is no bound.
-func (t *Trainer) Logprobs(
-	ctx context.Context, state *State, batch []grpo.Sequence, limit int,
-) ([][]float32, error) {
+func (t *Trainer) Logprobs(ctx context.Context, state *State, batch []grpo.Sequence, limit int) ([][]float32, error) {
 	for i := range batch {
 		if err := t.target.check(&batch[i]); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -124,10 +125,7 @@ const minTrained = 16
 // padTrained is what a list of n trained tokens is padded to, of a micro-batch of so many tokens: a power of two, or
 // all. Sequences that have tokens in common can train each of them more than once.
 func padTrained(n, tokens int) int {
-	size := minTrained
-	for size < n {
-		size *= 2
-	}
+	size := 1 << bits.Len(uint(max(n, minTrained)-1))
 	if n > tokens {
 		return size
 	}

@@ -55,9 +55,7 @@ func AdapterTarget(c *model.Config, params *model.Params, layout *lora.Adapter) 
 		f.Linear, f.Embedding = layout.Hooks(lora.Nodes{Trained: trained, Norms: norms, Bias: f.Bias})
 		return f
 	}
-	target := Target{
-		layout: layout.LayoutKey(), frozen: params.Tensors, trained: trained, plan: takes, forward: forward,
-	}
+	target := Target{layout: layout.LayoutKey(), frozen: params.Tensors, trained: trained, plan: takes, forward: forward}
 	if takes.DoRA {
 		target.dora, target.weight = layout, func(layer string) *tensors.Tensor { return params.Weight(c, layer) }
 	}
@@ -82,9 +80,7 @@ func FullTarget(c *model.Config) Target {
 	forward := func(_, trained, _ []*Node) *model.Forward {
 		return &model.Forward{Config: c, Param: params.Lookup(trained)}
 	}
-	return Target{
-		layout: "full", trained: len(params.Names), plan: plan.TrainingOf(c, nil), forward: forward,
-	}
+	return Target{layout: "full", trained: len(params.Names), plan: plan.TrainingOf(c, nil), forward: forward}
 }
 
 // FullState is the state from which all weights are trained.

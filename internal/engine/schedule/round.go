@@ -224,7 +224,7 @@ func (s *Scheduler) waits(t *Task, m match) bool {
 		if b == nil || b.task.Adapter != t.Adapter || len(b.pending()) < 2 {
 			continue
 		}
-		if n := commonPrefix(b.tokens, t.tokens[:len(t.tokens)-1]); n >= least && b.computed < n {
+		if n := CommonPrefix(b.tokens, t.tokens[:len(t.tokens)-1]); n >= least && b.computed < n {
 			t.behind, t.until, least = b, n, n+1
 		}
 	}

@@ -79,7 +79,7 @@ func (t *tree) find(root *node, tokens []int32) (m match) {
 // longest returns the child that has most of the first tokens. Of equals, it prefers one that can be continued.
 func (n *node) longest(tokens []int32) (best *node, common int) {
 	for _, c := range n.children[tokens[0]] {
-		k := commonPrefix(c.tokens, tokens)
+		k := CommonPrefix(c.tokens, tokens)
 		if k > common || k == common && k == len(c.tokens) && c.refs == 0 && best.refs > 0 {
 			best, common = c, k
 		}
@@ -87,8 +87,8 @@ func (n *node) longest(tokens []int32) (best *node, common int) {
 	return best, common
 }
 
-// commonPrefix returns the length of the longest common prefix.
-func commonPrefix(a, b []int32) int {
+// CommonPrefix returns the length of the longest common prefix.
+func CommonPrefix(a, b []int32) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
