@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -54,8 +55,8 @@ func (d description) differences(now description) (list []string) {
 			list = append(list, fmt.Sprintf("%s was %v and is now %v", what, was, is))
 		}
 	}
-	compare("Name", quote(d.Name), quote(now.Name))
-	compare("Project", quote(d.Project), quote(now.Project))
+	compare("Name", strconv.Quote(d.Name), strconv.Quote(now.Name))
+	compare("Project", strconv.Quote(d.Project), strconv.Quote(now.Project))
 	if !d.sameBase(now) {
 		compare("Base", d.baseText(), now.baseText())
 	}
@@ -68,7 +69,7 @@ func (d description) differences(now description) (list []string) {
 		compare("LoRA.Rank", d.LoRA.Rank, now.LoRA.Rank)
 		compare("LoRA.Alpha", d.LoRA.Alpha, now.LoRA.Alpha)
 		compare("LoRA.Targets", d.LoRA.Targets, now.LoRA.Targets)
-		compare("LoRA.TargetPattern", quote(d.LoRA.TargetPattern), quote(now.LoRA.TargetPattern))
+		compare("LoRA.TargetPattern", strconv.Quote(d.LoRA.TargetPattern), strconv.Quote(now.LoRA.TargetPattern))
 		compare("LoRA.RankStabilized", d.LoRA.RankStabilized, now.LoRA.RankStabilized)
 		compare("LoRA.DoRA", d.LoRA.DoRA, now.LoRA.DoRA)
 		compare("LoRA.Ranks", fmt.Sprint(d.LoRA.Ranks), fmt.Sprint(now.LoRA.Ranks)) // nil is equal to empty
@@ -93,11 +94,11 @@ func (d description) sameBase(now description) bool {
 func (d description) baseText() string {
 	switch {
 	case d.Commit != "":
-		return quote(d.Base) + " at commit " + d.Commit
+		return strconv.Quote(d.Base) + " at commit " + d.Commit
 	case d.SHA256 != "":
-		return quote(d.Base) + " with SHA-256 " + d.SHA256
+		return strconv.Quote(d.Base) + " with SHA-256 " + d.SHA256
 	}
-	return quote(d.Base)
+	return strconv.Quote(d.Base)
 }
 
 func (d description) adapterText() string {
@@ -107,10 +108,8 @@ func (d description) adapterText() string {
 	if d.Adapter == "" {
 		return "none"
 	}
-	return quote(d.Adapter) + " with SHA-256 " + d.AdapterSHA256 + " of its content"
+	return strconv.Quote(d.Adapter) + " with SHA-256 " + d.AdapterSHA256 + " of its content"
 }
-
-func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 // location is where a base model is.
 type location struct {

@@ -236,34 +236,28 @@ const unmoved = 4e-3
 // namedSkips is the largest number of trajectories that a warning names. All are in the result.
 const namedSkips = 8
 
-// warnSkipped warns of a step some or all of whose updates were skipped, because of the trajectories of skips.
-func (b *Backend) warnSkipped(m *art.Model, step int, report *trainer.Report, skips []art.Skip) {
-	if report.Skipped == 0 {
-		return
+// warn warns of a step some or all of whose updates were skipped, because of the trajectories of skips; and of one with
+// updates that changed no logprob of the trainer's probe, a few sequences of the batch, by more than unmoved.
+func (b *Backend) warn(m *art.Model, step int, rate float64, report *trainer.Report, skips []art.Skip) {
+	if report.Skipped > 0 {
+		what := "updates of the step were skipped"
+		if report.Updates == 0 {
+			what = "the step changed nothing: all of its updates were skipped"
+		}
+		var named []string
+		for _, s := range skips[:min(len(skips), namedSkips)] {
+			named = append(named, fmt.Sprintf("%d of group %d: %s", s.Trajectory, s.Group, s.Detail))
+		}
+		if more := len(skips) - len(named); more > 0 {
+			named = append(named, fmt.Sprintf("%d more", more))
+		}
+		b.opts.Logger.Warn(what+" because their loss or gradient is NaN or infinite: make rewards smaller, leave "+
+			"NormalizeAdvantages unset, or go back with Model.Restore if earlier steps made the adapter too large",
+			"model", m.Name(), "step", step, "data/updates", report.Updates, "data/updates_skipped", report.Skipped,
+			"trajectories", named)
 	}
-	what := "updates of the step were skipped"
-	if report.Updates == 0 {
-		what = "the step changed nothing: all of its updates were skipped"
+	if report.Updates > 0 && report.Change.Max <= unmoved {
+		b.opts.Logger.Warn("the step changed almost nothing: raise LearningRate, and MaxGradNorm if the gradient is clipped",
+			"model", m.Name(), "step", step, "LearningRate", rate, "train/logprob_change_max", report.Change.Max)
 	}
-	var named []string
-	for _, s := range skips[:min(len(skips), namedSkips)] {
-		named = append(named, fmt.Sprintf("%d of group %d: %s", s.Trajectory, s.Group, s.Detail))
-	}
-	if more := len(skips) - len(named); more > 0 {
-		named = append(named, fmt.Sprintf("%d more", more))
-	}
-	b.opts.Logger.Warn(what+" because their loss or gradient is NaN or infinite: make rewards smaller, leave "+
-		"NormalizeAdvantages unset, or go back with Model.Restore if earlier steps made the adapter too large",
-		"model", m.Name(), "step", step, "data/updates", report.Updates, "data/updates_skipped", report.Skipped,
-		"trajectories", named)
-}
-
-// warnUnmoved warns of a step that changed no logprob of the trainer's probe, a few sequences of the batch, by more
-// than unmoved. One without updates is warnSkipped's.
-func (b *Backend) warnUnmoved(m *art.Model, step int, rate float64, report *trainer.Report) {
-	if report.Updates == 0 || report.Change.Max > unmoved {
-		return
-	}
-	b.opts.Logger.Warn("the step changed almost nothing: raise LearningRate, and MaxGradNorm if the gradient is clipped",
-		"model", m.Name(), "step", step, "LearningRate", rate, "train/logprob_change_max", report.Change.Max)
 }

@@ -49,8 +49,7 @@ func (b *Backend) TrainSFT(
 	if err != nil {
 		return nil, trainError(ctx, "train sft", err, cfg.LearningRate, cfg.MaxGradNorm)
 	}
-	b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
-	b.warnUnmoved(m, step, cfg.LearningRate, report)
+	b.warn(m, step, cfg.LearningRate, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	groups := runs.Present([]*art.TrajectoryGroup{{Trajectories: trajectories}})
 	metrics := batch.Metrics(groups)
 	maps.Copy(metrics, reportMetrics(*report))
@@ -170,8 +169,7 @@ func (b *Backend) learnPreferences(
 	if err != nil {
 		return nil, nil, err
 	}
-	b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
-	b.warnUnmoved(m, step, cfg.LearningRate, report)
+	b.warn(m, step, cfg.LearningRate, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	after, err := e.learner(b).Logprobs(ctx, state, pairs, 0)
 	if err != nil {
 		return nil, nil, err

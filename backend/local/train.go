@@ -61,8 +61,7 @@ func (b *Backend) Train(
 			return nil, err
 		}
 		state, ratios = next, report.Ratios
-		b.warnSkipped(m, step, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
-		b.warnUnmoved(m, step, cfg.LearningRate, report)
+		b.warn(m, step, cfg.LearningRate, report, batch.SkipNotFinite(report.NotFinite, report.Overflowed))
 	}
 	maps.Copy(metrics, batch.Metrics(groups))
 	if err := b.complete(e, metrics, groups, start); err != nil {

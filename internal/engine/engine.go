@@ -155,19 +155,7 @@ func (e *Engine) Close() {
 
 // Complete samples the completion of one request.
 func (e *Engine) Complete(ctx context.Context, r Request) (*Result, error) {
-	if err := r.check(e.opts); err != nil {
-		return nil, err
-	}
-	j := newJob(ctx, r, e.opts)
-	if err := e.submit(j); err != nil {
-		return nil, err
-	}
-	select {
-	case o := <-j.reply:
-		return o.result, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx) // the loop drops the job before its next round
-	}
+	return e.Stream(ctx, r, nil)
 }
 
 // submit hands a job to the loop.
@@ -214,7 +202,7 @@ func (f *feed) push(t Token) {
 // are sampled: each once, in order, all before it returns a result.
 //
 // A slow emit stalls nobody, not even its own reply: it is called with all tokens that were sampled since its last
-// call. If emit returns an error the request is cancelled, and that is the error of Stream.
+// call. If emit returns an error the request is cancelled, and that is the error of Stream. nil takes no tokens.
 func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error) (*Result, error) {
 	if err := r.check(e.opts); err != nil {
 		return nil, err
@@ -222,13 +210,17 @@ func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the loop drops the job before its next round
 	j := newJob(ctx, r, e.opts)
-	j.feed = &feed{wake: make(chan struct{}, 1)}
+	var wake chan struct{}
+	if emit != nil {
+		wake = make(chan struct{}, 1)
+		j.feed = &feed{wake: wake}
+	}
 	if err := e.submit(j); err != nil {
 		return nil, err
 	}
 	for {
 		select {
-		case <-j.feed.wake:
+		case <-wake:
 			if err := j.feed.emit(emit); err != nil {
 				return nil, err
 			}
@@ -243,8 +235,11 @@ func (e *Engine) Stream(ctx context.Context, r Request, emit func([]Token) error
 	}
 }
 
-// emit calls to with the tokens since the last call, if there are any.
+// emit calls to with the tokens since the last call, if there are any. A nil feed has none.
 func (f *feed) emit(to func([]Token) error) error {
+	if f == nil {
+		return nil
+	}
 	f.mu.Lock()
 	tokens := f.tokens
 	f.tokens = nil

@@ -40,10 +40,7 @@ func NewPool(engines ...*Engine) *Pool {
 
 // Complete is [Engine.Complete].
 func (p *Pool) Complete(ctx context.Context, r Request) (*Result, error) {
-	at := p.enter(r)
-	defer p.leave(at)
-	r.Adapter = r.Adapter.on(at)
-	return p.engines[at].Complete(ctx, r)
+	return p.Stream(ctx, r, nil)
 }
 
 // Stream is [Engine.Stream].

@@ -33,7 +33,8 @@ func (t *Trainer) each(ctx context.Context, w work, yield func(at, i int, out []
 	if err := t.compileAhead(ctx, w); err != nil {
 		return err
 	}
-	run := t.paced(ctx, func(at, i int) error {
+	run := func(at, i int) error {
+		began := time.Now()
 		f, own := w.graph(i), w.inputs(i)
 		key := t.key(f, w.pieces[i].Layout)
 		out, err := t.places()[at].programs.Call(key, f.build, slices.Concat(w.shared[at], own))
@@ -43,8 +44,11 @@ func (t *Trainer) each(ctx context.Context, w work, yield func(at, i int, out []
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		return yield(at, i, out)
-	})
+		if err = yield(at, i, out); err == nil && t.opts.Pause != nil {
+			t.opts.Pause(ctx, time.Since(began))
+		}
+		return err
+	}
 	usual := slices.IndexFunc(w.pieces, t.large)
 	if usual < 0 {
 		usual = len(w.pieces)
@@ -81,21 +85,6 @@ func (t *Trainer) compileAhead(ctx context.Context, w work) error {
 		}
 		return nil
 	})
-}
-
-// paced returns f with a pause after each call.
-func (t *Trainer) paced(ctx context.Context, f func(at, i int) error) func(at, i int) error {
-	if t.opts.Pause == nil {
-		return f
-	}
-	return func(at, i int) error {
-		began := time.Now()
-		err := f(at, i)
-		if err == nil {
-			t.opts.Pause(ctx, time.Since(began))
-		}
-		return err
-	}
 }
 
 // parallel calls f for the numbers from one to another, without the latter, on some workers for each device.
