@@ -26,20 +26,17 @@ func reportMetrics(r trainer.Report) map[string]float64 {
 	if maps.Copy(metrics, r.Metrics); r.Updates > 0 {
 		metrics["loss/grad_norm"] = r.Norm
 	}
-	addDifference(metrics, "train/logprob_gap", r.Gap)
-	addDifference(metrics, "offpolicy/logprob_diff", r.OffPolicy)
-	addDifference(metrics, "train/logprob_change", r.Change)
+	for name, d := range map[string]trainer.Difference{
+		"train/logprob_gap": r.Gap, "offpolicy/logprob_diff": r.OffPolicy, "train/logprob_change": r.Change,
+	} {
+		if d.Tokens > 0 {
+			metrics[name+"_mean"], metrics[name+"_max"] = d.Mean(), d.Max
+		}
+	}
 	metrics["data/updates"] = float64(r.Updates)
 	metrics["data/updates_skipped"] = float64(r.Skipped)
 	metrics["data/tokens_computed"] = float64(r.Computed)
 	return metrics
-}
-
-// addDifference adds the mean and the maximum of a difference, unless it has no tokens.
-func addDifference(metrics map[string]float64, name string, d trainer.Difference) {
-	if d.Tokens > 0 {
-		metrics[name+"_mean"], metrics[name+"_max"] = d.Mean(), d.Max
-	}
 }
 
 // complete adds to the metrics of a step on groups what the process and the device take after the training, what the

@@ -132,7 +132,8 @@ func (r *Reader) ReadTrajectories(split string, step int) ([]*art.TrajectoryGrou
 // List returns the folders of all runs below a root, in the order of project and name. A root that does not exist has
 // none.
 func List(root string) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(escapeGlob(root), "*", "models", "*", modelName))
+	literal := strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(root)
+	found, err := filepath.Glob(filepath.Join(literal, "*", "models", "*", modelName))
 	if err != nil {
 		return nil, storage("list runs", err, "")
 	}
@@ -141,20 +142,6 @@ func List(root string) ([]string, error) {
 		dirs[i] = filepath.Dir(path)
 	}
 	return dirs, nil
-}
-
-// escapeGlob makes a path a pattern that matches only itself.
-func escapeGlob(path string) string {
-	var out []rune
-	for _, c := range path {
-		switch c {
-		case '*', '?', '[':
-			out = append(out, '[', c, ']')
-		default:
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }
 
 // Reference names a run, or one of its steps, or weights that were saved: [PROJECT/]NAME[@STEP|@best|@weights/SAVED].

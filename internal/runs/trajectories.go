@@ -161,8 +161,9 @@ func merge(op, path string, groups []*art.TrajectoryGroup, file []byte, fileFirs
 	if file == nil || bytes.Equal(content, file) {
 		return content, nil
 	}
-	first, others := groups, []*art.TrajectoryGroup(nil)
-	if others, err = decodeGroups(file); err != nil {
+	first := groups
+	others, err := decodeGroups(file)
+	if err != nil {
 		return nil, damagedFile(op, path, err)
 	}
 	if fileFirst {

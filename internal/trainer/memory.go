@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 
@@ -34,10 +33,15 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (plan
 	m := t.plan.Memory(t.sizes, length)
 	m.Programs = float64(t.opts.ProgramBytes)
 	var err error
-	if m.Work, err = t.planWork(length, of); err != nil || layout == nil {
+	if m.Work, err = t.planWork(length, of); err != nil || layout == nil || layout.NumNorms() == 0 {
 		return m, err
 	}
-	norms, err := normWork(layout, opts.Device)
+	n, err := lora.NewNorms(opts.Device) // before any micro-batch
+	if err != nil {
+		return m, err
+	}
+	defer n.Finalize()
+	norms, err := n.WorkBytes(layout)
 	m.Work = max(m.Work, float64(norms))
 	return m, err
 }
@@ -68,19 +72,6 @@ func (t *Trainer) planWork(length int, of func(*model.Config) (Target, []shapes.
 		}
 		return float64(bytes) + 4*t.plan.Params, nil // and the gradient
 	})
-}
-
-// normWork returns the bytes that computing the norms of DoRA takes, before any micro-batch.
-func normWork(layout *lora.Adapter, device compute.Backend) (int64, error) {
-	if layout.NumNorms() == 0 {
-		return 0, nil
-	}
-	n, err := lora.NewNorms(device)
-	if err != nil {
-		return 0, err
-	}
-	defer n.Finalize()
-	return n.WorkBytes(layout)
 }
 
 // plentiful are the sizes of the options, where memory is plenty.
