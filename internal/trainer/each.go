@@ -232,11 +232,7 @@ func (t *Trainer) shared(trained []*tensors.Tensor) (in [][]any, free func(), er
 			}
 			made = append(made, own...)
 		}
-		var list []any
-		for _, x := range slices.Concat(p.frozen, own) {
-			list = append(list, x)
-		}
-		in = append(in, list)
+		in = append(in, appendInputs(nil, slices.Concat(p.frozen, own)))
 	}
 	return in, free, nil
 }
