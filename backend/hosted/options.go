@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // About describes the service of a backend.
@@ -67,15 +69,7 @@ func (o *Options) complete(about *About) (*Connection, error) {
 		err := fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(problems, "; "))
 		return nil, &art.Error{Op: "open", Err: err, Hint: "correct the Options of backend/" + about.Name}
 	}
-	o.setDefaults()
-	if o.Prices == nil && c.Own {
-		o.Prices = about.Prices
-	}
-	return c, o.checkKey(c, about, fromVariable)
-}
 
-// setDefaults fills in what is zero.
-func (o *Options) setDefaults() {
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.Retries = max(cmp.Or(o.Retries, 5), 0)
 	o.Backoff = cmp.Or(o.Backoff, time.Second/2)
@@ -85,6 +79,10 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Prices == nil && c.Own {
+		o.Prices = about.Prices
+	}
+	return c, o.checkKey(c, about, fromVariable)
 }
 
 // connect sets the URL and the key. It returns the environment variable that the key is read from, "" for none. A
@@ -134,4 +132,47 @@ func keyHint(about *About, variable string) string {
 		return "set Key in the Options of backend/" + about.Name
 	}
 	return fmt.Sprintf("set the environment variable %s, or Key in the Options of backend/%s", variable, about.Name)
+}
+
+// MaxBody bounds the body of a response, in bytes.
+const MaxBody = 32 << 20
+
+// errTooLarge is the error of a body beyond MaxBody.
+var errTooLarge = fmt.Errorf("the response is larger than %d MiB", MaxBody>>20)
+
+// newClient copies a client, nil being the default, for requests with keys, and adds the bounds of package hosted.
+func newClient(from *http.Client) *http.Client {
+	client := secret.Client(from)
+	client.Transport = bounded{client.Transport}
+	return client
+}
+
+// bounded bounds the bodies of responses.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(req)
+	if err == nil {
+		response.Body = &boundedBody{response.Body, MaxBody}
+	}
+	return response, err
+}
+
+// boundedBody is a body of which at most left bytes are read.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements [io.Reader].
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooLarge
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return n, errTooLarge
+	}
+	return n, err
 }

@@ -83,8 +83,18 @@ func (h *hub) Publish(ctx context.Context, c *Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := h.chooseModes(ctx, files); err != nil {
+
+	modes, err := h.modes(ctx, files)
+	if err != nil {
 		return err
+	}
+	for _, f := range files {
+		if f.mode = modes[f.path]; f.size == 0 && f.mode == large {
+			f.mode = regular // the store takes no empty files
+		}
+		if f.mode != regular && f.mode != large && f.mode != ignored {
+			return fmt.Errorf("the hub wants %s to be sent in the way %q, which is not known here", f.path, f.mode)
+		}
 	}
 	if err := h.store(ctx, files); err != nil {
 		return err
@@ -164,23 +174,6 @@ func adapterFiles(dir string, all bool) (list []fs.FileInfo, err error) {
 
 // sampleSize is how much of a file the hub looks at to choose a mode, in bytes.
 const sampleSize = 512
-
-// chooseModes asks the hub how each file is to be sent.
-func (h *hub) chooseModes(ctx context.Context, files []*upload) error {
-	modes, err := h.modes(ctx, files)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if f.mode = modes[f.path]; f.size == 0 && f.mode == large {
-			f.mode = regular // the store takes no empty files
-		}
-		if f.mode != regular && f.mode != large && f.mode != ignored {
-			return fmt.Errorf("the hub wants %s to be sent in the way %q, which is not known here", f.path, f.mode)
-		}
-	}
-	return nil
-}
 
 // modes are the answer of the hub, by the path of a file.
 func (h *hub) modes(ctx context.Context, files []*upload) (map[string]string, error) {

@@ -64,11 +64,7 @@ func (h *hub) store(ctx context.Context, files []*upload) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	return h.storeObjects(ctx, objects, byOID)
-}
 
-// storeObjects asks the hub what it wants of large files, and does it.
-func (h *hub) storeObjects(ctx context.Context, objects []object, byOID map[string]*upload) error {
 	var answer struct{ Objects []object }
 	err := h.post(ctx, h.opts.BaseURL+"/"+h.opts.Repo+".git/info/lfs/objects/batch", mediaLFS, map[string]any{
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "objects": objects, "hash_algo": "sha256",

@@ -94,7 +94,11 @@ func (w *artifacts) Publish(ctx context.Context, c *Checkpoint) error {
 	if a.entity, err = w.owner(ctx); err != nil {
 		return err
 	}
-	if err := w.openRun(ctx, a); err != nil {
+	const query = `mutation UpsertBucket($name: String, $project: String, $entity: String) {
+	upsertBucket(input: {name: $name, modelName: $project, entityName: $entity}) { bucket { id name } inserted }
+}`
+	run := map[string]any{"name": a.run, "project": a.project, "entity": a.entity} // that the artifact is of
+	if err := w.graphql(ctx, "UpsertBucket", query, run, nil); err != nil {
 		return err
 	}
 	done, err := w.create(ctx, a)
@@ -173,16 +177,6 @@ func (w *artifacts) owner(ctx context.Context) (string, error) {
 		return "", errors.New("W&B: the key has no default entity: set WandbOptions.Entity")
 	}
 	return w.entity, nil
-}
-
-// openRun makes the run that the artifact is of, if there is none.
-func (w *artifacts) openRun(ctx context.Context, a *artifact) error {
-	const query = `mutation UpsertBucket($name: String, $project: String, $entity: String) {
-	upsertBucket(input: {name: $name, modelName: $project, entityName: $entity}) { bucket { id name } inserted }
-}`
-	return w.graphql(ctx, "UpsertBucket", query, map[string]any{
-		"name": a.run, "project": a.project, "entity": a.entity,
-	}, nil)
 }
 
 // create makes the artifact. done is true when it is there already, with the same files.

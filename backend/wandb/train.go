@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,23 +115,19 @@ func (b *Backend) TrainSFT(
 	if err != nil {
 		return nil, &art.Error{Op: op, Err: fmt.Errorf("%w: %w", art.ErrInvalid, err)}
 	}
-	body := func(e *entry) (any, error) { return b.supervised(ctx, e, data, c) }
-	return b.train(ctx, m, &training{op: op, path: "preview/sft-training-jobs", body: body, tell: c.Progress})
-}
-
-// supervised stores a data set, and returns the request of a training on it.
-func (b *Backend) supervised(ctx context.Context, e *entry, data []byte, c *art.SFTConfig) (any, error) {
-	var id [6]byte
-	_, _ = rand.Read(id[:]) // never fails
-	name := e.model.Name + "-sft-data-" + hex.EncodeToString(id[:])
-	at, err := b.opts.PutDataset(ctx, e.model.Project, name, data)
-	if err != nil {
-		return nil, err
+	body := func(e *entry) (any, error) { // it stores the data set
+		var id [6]byte
+		_, _ = rand.Read(id[:]) // never fails
+		at, err := b.opts.PutDataset(ctx, e.model.Project, fmt.Sprintf("%s-sft-data-%x", e.model.Name, id), data)
+		if err != nil {
+			return nil, err
+		}
+		rate, err := json.Marshal(c.LearningRate)
+		return &wandbwire.CreateSFTJob{ModelID: e.model.ID, DataURL: at, Config: &wandbwire.SFTTrain{
+			BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: string(c.Turns),
+		}}, err
 	}
-	rate, err := json.Marshal(c.LearningRate)
-	return &wandbwire.CreateSFTJob{ModelID: e.model.ID, DataURL: at, Config: &wandbwire.SFTTrain{
-		BatchSize: &c.BatchSize, LearningRate: rate, AssistantTurns: string(c.Turns),
-	}}, err
+	return b.train(ctx, m, &training{op: op, path: "preview/sft-training-jobs", body: body, tell: c.Progress})
 }
 
 // dataset writes conversations as lines of JSON.
@@ -210,7 +206,26 @@ func (b *Backend) train(ctx context.Context, m *art.Model, t *training) (*art.Tr
 	if err != nil {
 		return nil, err
 	}
-	return b.commit(ctx, e, t, metrics, time.Since(began))
+	metrics["time/wait_s"] = time.Since(began).Seconds()
+	at, _, err := b.newest(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if at < e.run.Next() {
+		return nil, &art.Error{Op: t.op, Hint: "the model is as it was before; see what the service says of the training",
+			Err: fmt.Errorf("%w: the training ended and made no step", ErrService)}
+	}
+
+	row := art.Metrics(t.groups...)
+	maps.Copy(row, metrics)
+	if err := e.note(at - 1); err != nil {
+		return nil, err
+	}
+	if err := e.run.CommitUpdate(at, runs.Update{Groups: runs.Present(t.groups), Metrics: row}, e.write(at)); err != nil {
+		return nil, err
+	}
+	e.step.Store(int64(at))
+	return &art.TrainResult{Step: at, Metrics: metrics}, nil
 }
 
 // settle waits for a training that another call has not waited for, and notes what became of it.
@@ -274,7 +289,16 @@ func (p *progress) add(t *training, event *wandbwire.Event) (last bool) {
 		n, _ := event.Data["num_sequences"].(float64)
 		p.total = int(n)
 	case wandbwire.EventStep:
-		p.step(t, event.Data)
+
+		p.done++
+		for key, x := range event.Data {
+			if x, ok := x.(float64); ok {
+				p.sum[key], p.count[key] = p.sum[key]+x, p.count[key]+1
+			}
+		}
+		if t.tell != nil {
+			t.tell(art.TrainProgress{Done: p.done, Total: max(p.total, p.done), Metrics: p.means()})
+		}
 	case wandbwire.EventEnded:
 		return true
 	case wandbwire.EventFailed:
@@ -285,19 +309,6 @@ func (p *progress) add(t *training, event *wandbwire.Event) (last bool) {
 	return false
 }
 
-// step adds the metrics of a gradient step.
-func (p *progress) step(t *training, metrics map[string]any) {
-	p.done++
-	for key, x := range metrics {
-		if x, ok := x.(float64); ok {
-			p.sum[key], p.count[key] = p.sum[key]+x, p.count[key]+1
-		}
-	}
-	if t.tell != nil {
-		t.tell(art.TrainProgress{Done: p.done, Total: max(p.total, p.done), Metrics: p.means()})
-	}
-}
-
 // means are those of the metrics over the gradient steps.
 func (p *progress) means() map[string]float64 {
 	out := make(map[string]float64, len(p.sum))
@@ -305,29 +316,4 @@ func (p *progress) means() map[string]float64 {
 		out[key] = x / p.count[key]
 	}
 	return out
-}
-
-// commit notes the step that a training has made.
-func (b *Backend) commit(
-	ctx context.Context, e *entry, t *training, metrics map[string]float64, took time.Duration,
-) (*art.TrainResult, error) {
-	at, _, err := b.newest(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if at < e.run.Next() {
-		return nil, &art.Error{Op: t.op, Hint: "the model is as it was before; see what the service says of the training",
-			Err: fmt.Errorf("%w: the training ended and made no step", ErrService)}
-	}
-	metrics["time/wait_s"] = took.Seconds()
-	row := art.Metrics(t.groups...)
-	maps.Copy(row, metrics)
-	if err := e.note(at - 1); err != nil {
-		return nil, err
-	}
-	if err := e.run.CommitUpdate(at, runs.Update{Groups: runs.Present(t.groups), Metrics: row}, e.write(at)); err != nil {
-		return nil, err
-	}
-	e.step.Store(int64(at))
-	return &art.TrainResult{Step: at, Metrics: metrics}, nil
 }

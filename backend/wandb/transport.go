@@ -55,7 +55,14 @@ func (b *Backend) do(ctx context.Context, c *call) error {
 	for attempt := 0; ; attempt++ {
 		data, err := b.send(ctx, c.method, c.path, body)
 		if err == nil {
-			return c.read(data)
+			if c.out == nil {
+				return nil
+			}
+			if err := json.Unmarshal(data, c.out); err != nil {
+				err = fmt.Errorf("%w: the answer cannot be read: %w", ErrService, err)
+				return &art.Error{Op: c.path, Err: err, Hint: "the service speaks another version of the protocol"}
+			}
+			return nil
 		}
 		if b.life.Err() != nil {
 			return &art.Error{Op: c.path, Err: art.ErrClosed, Hint: "open another backend"}
@@ -73,18 +80,6 @@ func (b *Backend) do(ctx context.Context, c *call) error {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// read reads an answer.
-func (c *call) read(data []byte) error {
-	if c.out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(data, c.out); err != nil {
-		err = fmt.Errorf("%w: the answer cannot be read: %w", ErrService, err)
-		return &art.Error{Op: c.path, Err: err, Hint: "the service speaks another version of the protocol"}
-	}
-	return nil
 }
 
 // send sends a request once, and returns the body of a success.

@@ -1,13 +1,18 @@
 package track
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art/internal/secret"
@@ -66,3 +71,203 @@ func postOnce(ctx context.Context, url string, headers map[string]string, data [
 
 // place is where a request goes, without what may be a key.
 func place(req *http.Request) string { return req.URL.Scheme + "://" + req.URL.Host + req.URL.Path }
+
+const (
+	// maxIdle is how many unused connections to a host are kept, for how long at most.
+	maxIdle     = 16
+	maxIdleTime = 90 * time.Second
+	// buffered is more than most requests have, so that they are one write.
+	buffered = 64 << 10
+)
+
+// transport makes requests on the goroutine of its caller, which writes and reads a connection in turn. That takes half
+// of the CPU time of [http.Transport], whose connections have two goroutines, and a tracker makes a request for each
+// completion. It speaks HTTP/1.1; requests that go through a proxy are left to other.
+type transport struct {
+	other http.RoundTripper
+	proxy func(*http.Request) (bool, error)
+	tls   *tls.Config // nil is the default
+
+	mu   sync.Mutex
+	idle map[string][]*connection // by scheme and address; the newest last
+}
+
+// connection is one to a host.
+type connection struct {
+	net.Conn
+	key  string
+	in   *bufio.Reader
+	out  *bufio.Writer
+	used time.Time
+}
+
+func newTransport() *transport {
+	return &transport{
+		other: http.DefaultTransport, idle: map[string][]*connection{},
+		proxy: func(r *http.Request) (bool, error) {
+			url, err := http.ProxyFromEnvironment(r)
+			return url != nil, err
+		},
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	through, err := t.proxy(req)
+	if err != nil || through {
+		return t.other.RoundTrip(req)
+	}
+	if c := t.take(hostOf(req)); c != nil {
+		res, began, err := t.exchange(c, req)
+		if err == nil || began || req.Context().Err() != nil || req.GetBody == nil {
+			return res, err
+		}
+		// The host has closed a connection that was not used for a while.
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := t.dial(req)
+	if err != nil {
+		if req.Body != nil {
+			err = errors.Join(err, req.Body.Close())
+		}
+		return nil, err
+	}
+	res, _, err := t.exchange(c, req)
+	return res, err
+}
+
+// hostOf names the host of a request: scheme and address.
+func hostOf(req *http.Request) string {
+	port := req.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[req.URL.Scheme]
+	}
+	return req.URL.Scheme + " " + net.JoinHostPort(req.URL.Hostname(), port)
+}
+
+// dial connects to the host of a request.
+func (t *transport) dial(req *http.Request) (*connection, error) {
+	key := hostOf(req)
+	address := key[len(req.URL.Scheme)+1:]
+	var conn net.Conn
+	var err error
+	if req.URL.Scheme == "https" {
+		conn, err = (&tls.Dialer{Config: t.tls}).DialContext(req.Context(), "tcp", address)
+	} else {
+		conn, err = new(net.Dialer).DialContext(req.Context(), "tcp", address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &connection{
+		Conn: conn, key: key, in: bufio.NewReader(conn), out: bufio.NewWriterSize(conn, buffered),
+	}, nil
+}
+
+// take removes the newest unused connection to a host, and closes those that were not used for long. nil is none.
+func (t *transport) take(key string) *connection {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := slices.DeleteFunc(t.idle[key], func(c *connection) bool {
+		old := time.Since(c.used) > maxIdleTime
+		if old {
+			_ = c.Close()
+		}
+		return old
+	})
+	if len(list) == 0 {
+		delete(t.idle, key)
+		return nil
+	}
+	c := list[len(list)-1]
+	t.idle[key] = list[:len(list)-1]
+	return c
+}
+
+// keep takes a connection back.
+func (t *transport) keep(c *connection) {
+	c.used = time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.idle[c.key]) >= maxIdle {
+		_ = c.Close()
+		return
+	}
+	t.idle[c.key] = append(t.idle[c.key], c)
+}
+
+// exchange writes a request and reads the head of its response. began says that the host has answered something. After
+// an error the connection is closed.
+func (t *transport) exchange(c *connection, req *http.Request) (res *http.Response, began bool, err error) {
+	ctx := req.Context()
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	res, began, err = c.exchange(req)
+	if err != nil {
+		stop()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, began, errors.Join(err, c.Close())
+	}
+	res.Body = &body{ReadCloser: res.Body, ctx: ctx, done: func(whole bool) error {
+		if whole && !res.Close && stop() {
+			t.keep(c)
+			return nil
+		}
+		stop()
+		return c.Close()
+	}}
+	return res, began, nil
+}
+
+func (c *connection) exchange(req *http.Request) (res *http.Response, began bool, err error) {
+	if err := req.Write(c.out); err != nil {
+		return nil, false, err
+	}
+	if err := c.out.Flush(); err != nil {
+		return nil, false, err
+	}
+	if _, err := c.in.Peek(1); err != nil {
+		return nil, false, err
+	}
+	for {
+		res, err = http.ReadResponse(c.in, req)
+		if err != nil || res.StatusCode >= http.StatusOK || res.StatusCode == http.StatusSwitchingProtocols {
+			return res, true, err
+		}
+	}
+}
+
+// body is the body of a response, whose connection is free once it was read to its end.
+type body struct {
+	io.ReadCloser
+	ctx   context.Context
+	done  func(whole bool) error
+	ended bool
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (n int, err error) {
+	if n, err = b.ReadCloser.Read(p); err == nil {
+		return n, nil
+	}
+	whole := errors.Is(err, io.EOF)
+	if cause := context.Cause(b.ctx); cause != nil && !whole {
+		err = cause
+	}
+	_ = b.end(whole)
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *body) Close() error { return b.end(false) }
+
+func (b *body) end(whole bool) error {
+	if b.ended {
+		return nil
+	}
+	b.ended = true
+	return b.done(whole)
+}

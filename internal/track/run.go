@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -65,7 +67,17 @@ func (r *run) take(e event) {
 		}
 	case e.commit != nil:
 		r.failed = false
-		r.takeCommit(e)
+		// A row has the metrics of the training and, unless its answers were given, those of its groups.
+		result := e.commit.Result
+		metrics := map[string]float64{}
+		if !r.given {
+			for key, value := range art.Metrics(e.commit.Groups...) {
+				metrics["train/"+key] = value
+			}
+		}
+		maps.Copy(metrics, result.Metrics)
+		r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
+		r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages, result.Ratios})
 	case e.log != nil:
 		r.addRow(Row{e.at, e.log.Step, underSplit(e.log.Split, e.log.Metrics)})
 		if e.log.Split != "train" { // those of "train" came with the commit
@@ -74,20 +86,6 @@ func (r *run) take(e event) {
 	case e.fail != nil:
 		r.failed = true
 	}
-}
-
-// takeCommit adds the row of a training: its metrics and, unless its answers were given, those of its groups.
-func (r *run) takeCommit(e event) {
-	result := e.commit.Result
-	metrics := map[string]float64{}
-	if !r.given {
-		for key, value := range art.Metrics(e.commit.Groups...) {
-			metrics["train/"+key] = value
-		}
-	}
-	maps.Copy(metrics, result.Metrics)
-	r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
-	r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages, result.Ratios})
 }
 
 // addRow lets a row wait. When too many do, it is left to the history, if the backend has one.
@@ -143,9 +141,17 @@ func (r *run) store(ctx context.Context) error {
 	if err := r.storeConfig(ctx); err != nil {
 		return err
 	}
-	if err := r.storeRows(ctx, missed); err != nil {
-		return err
+
+	rows := append(slices.Clone(r.rows), missed...)
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
+	rows = r.written.news(rows)
+	if len(rows) > 0 {
+		if err := r.out.Rows(ctx, rows); err != nil {
+			return err
+		}
 	}
+	r.written.add(rows)
+	r.rows = nil
 	r.stale = r.stale && unread != nil
 	for len(r.groups) > 0 {
 		if err := r.out.Groups(ctx, r.groups[0]); err != nil {
@@ -217,21 +223,6 @@ func (r *run) missed(ctx context.Context) ([]Row, error) {
 	return rowsOf(history, r.since), err
 }
 
-// storeRows stores what is new in the rows that wait, and in those that were missed.
-func (r *run) storeRows(ctx context.Context, missed []Row) error {
-	rows := append(slices.Clone(r.rows), missed...)
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
-	rows = r.written.news(rows)
-	if len(rows) > 0 {
-		if err := r.out.Rows(ctx, rows); err != nil {
-			return err
-		}
-	}
-	r.written.add(rows)
-	r.rows = nil
-	return nil
-}
-
 // historian is a backend that keeps a history. Those that keep no checkpoints are not all driver.CheckpointKeeper.
 type historian interface {
 	History(ctx context.Context, m *art.Model) ([]art.HistoryRow, error)
@@ -291,4 +282,123 @@ func (r *run) close(ctx context.Context) error {
 		return fmt.Errorf("%d rows and %d batches of trajectories were not stored: %w", len(r.rows), len(r.groups), err)
 	}
 	return err
+}
+
+// keyWallClock is stored with each row of a run directory; trackers have clocks of their own.
+const keyWallClock = "time/wall_clock_sec"
+
+// keptSteps is the number of steps whose values are remembered, to notice what is new.
+const keptSteps = 1000
+
+// underSplit gives the keys of a split other than "train" the split as prefix, so that a key and a step name one value.
+func underSplit(split string, metrics map[string]float64) map[string]float64 {
+	out := make(map[string]float64, len(metrics))
+	for key, value := range metrics {
+		if key == keyWallClock {
+			continue
+		}
+		if split != "train" && !strings.HasPrefix(key, split+"/") {
+			key = split + "/" + key
+		}
+		out[key] = value
+	}
+	return out
+}
+
+// value is a stored metric, in the precision of TensorBoard.
+type value struct {
+	bits  uint32
+	final bool // stored by an earlier process, and cannot be taken back
+}
+
+func bitsOf(x float64) uint32 { return math.Float32bits(float32(x)) }
+
+// seen holds what was stored, by step and key. What is older than floor is not compared any more.
+type seen struct {
+	steps map[int]map[string]value
+	floor int
+}
+
+func newSeen() *seen { return &seen{map[int]map[string]value{}, math.MinInt} }
+
+// read takes what earlier processes have stored.
+func (s *seen) read(values Values, final bool) {
+	for step, metrics := range values {
+		s.steps[step] = map[string]value{}
+		for key, x := range metrics {
+			s.steps[step][key] = value{bitsOf(x), final}
+		}
+	}
+}
+
+// news returns what is new or has changed, in the rows that have it. Of several values of a key and step, the last
+// counts.
+func (s *seen) news(rows []Row) []Row {
+	type name struct {
+		step int
+		key  string
+	}
+	fresh := map[name]int{} // index of the row
+	out := make([]Row, len(rows))
+	for i, row := range rows {
+		out[i] = Row{row.Time, row.Step, map[string]float64{}}
+		for key, x := range row.Metrics {
+			at := name{row.Step, key}
+			before, waits := fresh[at]
+			switch old, ok := s.steps[row.Step][key]; {
+			case row.Step < s.floor, ok && (old.final || old.bits == bitsOf(x)) && !waits:
+			case waits && bitsOf(out[before].Metrics[key]) == bitsOf(x):
+			default:
+				if waits {
+					delete(out[before].Metrics, key)
+				}
+				out[i].Metrics[key], fresh[at] = x, i
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(row Row) bool { return len(row.Metrics) == 0 })
+}
+
+// add remembers rows that were stored, and forgets those of steps long ago.
+func (s *seen) add(rows []Row) {
+	newest := s.floor
+	for _, row := range rows {
+		if s.steps[row.Step] == nil {
+			s.steps[row.Step] = map[string]value{}
+		}
+		for key, x := range row.Metrics {
+			s.steps[row.Step][key] = value{bits: bitsOf(x)}
+		}
+		newest = max(newest, row.Step-keptSteps)
+	}
+	s.floor = newest
+	maps.DeleteFunc(s.steps, func(step int, _ map[string]value) bool { return step < s.floor })
+}
+
+// rowsOf returns values as rows of one time, by rising step.
+func rowsOf(values Values, at time.Time) []Row {
+	var rows []Row
+	for _, step := range slices.Sorted(maps.Keys(values)) {
+		rows = append(rows, Row{at, step, values[step]})
+	}
+	return rows
+}
+
+// remaining returns what the run still has of written, after it was resumed at step: everything of earlier steps, and
+// of later ones what is in its history. lost reports whether something is gone.
+func remaining(written, history Values, step int) (keep Values, lost bool) {
+	keep = Values{}
+	for at, metrics := range written {
+		kept := map[string]float64{}
+		for key, x := range metrics {
+			old, ok := history[at][key]
+			if at < step || ok && bitsOf(old) == bitsOf(x) {
+				kept[key] = x
+			} else {
+				lost = true
+			}
+		}
+		keep[at] = kept
+	}
+	return keep, lost
 }

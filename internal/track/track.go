@@ -3,8 +3,18 @@
 package track
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/goart-dev/art"
 )
@@ -53,4 +63,261 @@ type Rewinder interface {
 	// Rewind takes back what was stored of steps that the run no longer has: of each step from the given one, what keep
 	// lacks.
 	Rewind(ctx context.Context, step int, keep Values) error
+}
+
+// Options of [New].
+type Options struct {
+	// Name of the tracker, for its log.
+	Name string
+	// Queue is the number of events that may wait, each with its trajectories; further ones are dropped. Default 64.
+	Queue int
+	// Timeout bounds [Tracker.Close], which tries again until then. Default 10 s.
+	Timeout time.Duration
+	// Config is added to the configuration of each run.
+	Config map[string]any
+	// Logger is told of failures and of what is dropped. Default: none.
+	Logger *slog.Logger
+	// Open begins or resumes what is stored of a model. It is tried again after an error.
+	Open func(ctx context.Context, m *art.Model) (Run, error)
+}
+
+// Tracker hands events to runs on a goroutine of its own, so that training never waits for it.
+type Tracker struct {
+	opts   Options
+	queue  *Queue[event]
+	done   chan struct{}
+	once   sync.Once
+	ctx    context.Context // ends when Close has waited long enough
+	cancel context.CancelFunc
+	gap    atomic.Bool // an event was dropped since the last look
+
+	runs  map[*art.Model]*run // of the goroutine, until done
+	order []*run
+	err   error // of Close, set before done
+}
+
+// event is what a callback was given, one of the pointers; none of a model that was registered.
+type event struct {
+	at     time.Time
+	model  *art.Model
+	step   int // of the model, at the time
+	start  *art.TrainStart
+	commit *art.Commit
+	log    *art.LogEvent
+	fail   *art.TrainError
+}
+
+// New starts a tracker.
+func New(opts Options) *Tracker {
+	opts.Queue = cmp.Or(opts.Queue, 64)
+	opts.Timeout = cmp.Or(opts.Timeout, 10*time.Second)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	t := &Tracker{
+		opts: opts, queue: NewQueue[event](opts.Queue), done: make(chan struct{}),
+		runs: map[*art.Model]*run{},
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	go t.work()
+	return t
+}
+
+// Events returns the callbacks of the tracker, for [art.ModelOptions].
+func (t *Tracker) Events() *art.Events {
+	return &art.Events{
+		Register:   func(e art.Registration) { t.send(event{model: e.Model, step: e.Step}) },
+		TrainStart: func(e art.TrainStart) { t.send(event{model: e.Model, step: e.Step - 1, start: &e}) },
+		Commit:     func(e art.Commit) { t.send(event{model: e.Model, step: e.Result.Step - 1, commit: &e}) },
+		TrainError: func(e art.TrainError) { t.send(event{model: e.Model, step: e.Step - 1, fail: &e}) },
+		Log:        func(e art.LogEvent) { t.send(event{model: e.Model, step: e.Model.Step(), log: &e}) },
+	}
+}
+
+// Dropped returns how many events, and how many batches of trajectories, were not stored because too many waited. Where
+// the backend keeps a history, the metrics of dropped events are stored later.
+func (t *Tracker) Dropped() int { return t.queue.Lost() }
+
+// Close stores what waits, for [Options].Timeout at most, and ends the runs. The error says what could not be stored. A
+// second call returns the same.
+func (t *Tracker) Close() error {
+	t.once.Do(func() {
+		timer := time.AfterFunc(t.opts.Timeout, t.cancel)
+		defer timer.Stop()
+		t.queue.Close()
+		<-t.done
+		t.cancel()
+	})
+	<-t.done
+	return t.err
+}
+
+// send queues an event, unless there is no room.
+func (t *Tracker) send(e event) {
+	e.at = time.Now()
+	if t.queue.Send(e) {
+		return
+	}
+	if !t.gap.Swap(true) {
+		t.opts.Logger.Warn("tracker is too slow: events are dropped", "tracker", t.opts.Name)
+	}
+}
+
+// work hands events to runs until Close.
+func (t *Tracker) work() {
+	defer close(t.done)
+	retry := time.NewTicker(time.Second)
+	defer retry.Stop()
+	for {
+		select {
+		case e := <-t.queue.Items():
+			t.take(e)
+			for range len(t.queue.Items()) {
+				t.take(<-t.queue.Items())
+			}
+			t.flush()
+		case <-retry.C:
+			t.flush()
+		case <-t.queue.Closed():
+
+			for range len(t.queue.Items()) {
+				t.take(<-t.queue.Items())
+			}
+			gap := t.gap.Swap(false)
+			var problems []error
+			for _, r := range t.order {
+				r.stale = r.stale || gap
+				if err := r.close(t.ctx); err != nil {
+					problems = append(problems, fmt.Errorf("%s: run %q: %w", t.opts.Name, r.model.Name(), err))
+				}
+			}
+			if n := t.Dropped(); n > 0 {
+				t.opts.Logger.Warn("tracker dropped events", "tracker", t.opts.Name, "events", n)
+			}
+			t.err = errors.Join(problems...)
+			return
+		}
+	}
+}
+
+func (t *Tracker) take(e event) {
+	r := t.runs[e.model]
+	if r == nil {
+		r = newRun(t, e.model, e.step)
+		t.runs[e.model] = r
+		t.order = append(t.order, r)
+	}
+	r.take(e)
+}
+
+// flush stores what waits. After dropped events it looks for their metrics in the history.
+func (t *Tracker) flush() {
+	gap := t.gap.Swap(false)
+	for _, r := range t.order {
+		r.stale = r.stale || gap
+		r.flush(time.Now())
+	}
+}
+
+// ModelConfig describes a model: its options, and "chat" and "lora" below it.
+func ModelConfig(m *art.Model) map[string]any {
+	o := m.Options()
+	return withoutZeros(map[string]any{
+		"name": m.Name(), "project": o.Project, "base": o.Base, "adapter": o.Adapter, "fork": o.Fork,
+		"frozen": o.Frozen, "tool_format": o.ToolFormat, "seed": o.Seed,
+		"lora": withoutZeros(map[string]any{"rank": o.LoRA.Rank, "alpha": o.LoRA.Alpha}),
+		"chat": structConfig(reflect.ValueOf(o.Chat)),
+	})
+}
+
+// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl",
+// "sft" or "dpo".
+func TrainConfig(e art.TrainStart) map[string]any {
+	if e.SFT != nil {
+		config := structConfig(reflect.ValueOf(*e.SFT))
+		config["kind"] = "sft"
+		return config
+	}
+	if e.DPO != nil {
+		config := structConfig(reflect.ValueOf(*e.DPO))
+		config["kind"] = "dpo"
+		return config
+	}
+	config := structConfig(reflect.ValueOf(*e.Config))
+	config["kind"] = "rl"
+	return config
+}
+
+// structConfig returns the fields of a struct without functions, and what pointers point to.
+func structConfig(v reflect.Value) map[string]any {
+	config := map[string]any{}
+	for field, value := range v.Fields() {
+		for value.Kind() == reflect.Pointer && !value.IsNil() {
+			value = value.Elem()
+		}
+		if value.Kind() == reflect.Slice && value.IsNil() || value.Kind() == reflect.Map && value.IsNil() {
+			continue
+		}
+		switch value.Kind() {
+		case reflect.Func, reflect.Pointer, reflect.Interface, reflect.Chan:
+		case reflect.Struct:
+			config[snake(field.Name)] = structConfig(value)
+		case reflect.String:
+			config[snake(field.Name)] = value.String()
+		default:
+			config[snake(field.Name)] = value.Interface()
+		}
+	}
+	return withoutZeros(config)
+}
+
+// snake writes LearningRate as learning_rate, and KLCoefficient as kl_coefficient.
+func snake(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		upper := unicode.IsUpper(c)
+		after := i > 0 && !unicode.IsUpper(rune(name[i-1]))
+		before := i > 0 && i+1 < len(name) && unicode.IsLower(rune(name[i+1]))
+		if upper && (after || before) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// withoutZeros deletes what is empty, false or 0, seeds excepted.
+func withoutZeros(config map[string]any) map[string]any {
+	maps.DeleteFunc(config, func(key string, value any) bool {
+		switch v := value.(type) {
+		case string:
+			return v == ""
+		case bool:
+			return !v
+		case int:
+			return v == 0
+		case float64:
+			return v == 0
+		case map[string]any:
+			return len(v) == 0
+		}
+		return false
+	})
+	return config
+}
+
+// Flatten returns nested maps as one, with "/" between keys.
+func Flatten(config map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range config {
+		inner, ok := value.(map[string]any)
+		if !ok {
+			out[key] = value
+			continue
+		}
+		for below, v := range Flatten(inner) {
+			out[key+"/"+below] = v
+		}
+	}
+	return out
 }

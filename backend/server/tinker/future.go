@@ -47,9 +47,8 @@ type outcome struct {
 func failed(err error) *outcome {
 	category := tinkerwire.CategoryServer
 	var f *failure
-	switch {
-	case errors.As(err, &f) && f.status < 500, errors.Is(err, art.ErrInvalid), errors.Is(err, art.ErrContextLength),
-		errors.Is(err, art.ErrUnsupported), errors.Is(err, art.ErrFrozen), errors.Is(err, art.ErrBaseModel):
+	if errors.As(err, &f) && f.status < 500 || errors.Is(err, art.ErrInvalid) || errors.Is(err, art.ErrContextLength) ||
+		errors.Is(err, art.ErrUnsupported) || errors.Is(err, art.ErrFrozen) || errors.Is(err, art.ErrBaseModel) {
 		category = tinkerwire.CategoryUser
 	}
 	return &outcome{Err: detail(err), Category: category}
@@ -77,20 +76,19 @@ func detail(err error) string {
 func (o *outcome) size() int64 {
 	n := len(o.Err) + len(o.Forward)
 	if s := o.Sample; s != nil {
+		tops := []*tinkerwire.TopLogprobs{s.TopPromptLogprobs}
 		n += 4 * len(s.PromptLogprobs)
 		for i := range s.Sequences {
-			n += 8*len(s.Sequences[i].Tokens) + topSize(s.Sequences[i].TopLogprobs)
+			n += 8 * len(s.Sequences[i].Tokens)
+			tops = append(tops, s.Sequences[i].TopLogprobs)
 		}
-		n += topSize(s.TopPromptLogprobs)
+		for _, top := range tops {
+			if top != nil {
+				n += 8 * len(top.IDs)
+			}
+		}
 	}
 	return int64(n) + queueEntry
-}
-
-func topSize(t *tinkerwire.TopLogprobs) int {
-	if t == nil {
-		return 0
-	}
-	return 8 * len(t.IDs)
 }
 
 // openFuture returns the future of a request, which is new if no request had the id before. A repeated request has
@@ -112,7 +110,18 @@ func (s *Server) openFuture(f *future, turn bool) (old *future, err error) {
 	return nil, nil
 }
 
-// complete sets the result.
+// spawnFuture makes the result of a future on a goroutine of its own.
+func (s *Server) spawnFuture(what string, f *future, result func() *outcome) {
+	s.spawn(what, func() {
+		var out *outcome
+		if err := s.protect(what, func() error { out = result(); return nil }); err != nil {
+			out = s.failed(what, err)
+		}
+		s.complete(f, out)
+	})
+}
+
+// complete sets the result, which can be read from now on, and drops the oldest ones of a tenant that has too many.
 func (s *Server) complete(f *future, out *outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,12 +131,6 @@ func (s *Server) complete(f *future, out *outcome) {
 	f.out, f.ended = out, time.Now()
 	close(f.done)
 	f.tenant.end(f.cost)
-	s.keep(f)
-}
-
-// keep counts a result that can be read from now on, and drops the oldest ones of a tenant that has too many. mu is
-// held.
-func (s *Server) keep(f *future) {
 	t := f.tenant
 	t.add(f)
 	for len(t.results) > 1 && (len(t.results) > t.limits.Results || t.resultBytes > t.limits.ResultBytes) {
@@ -150,25 +153,26 @@ func (s *Server) dropOldest(t *tenant) {
 	delete(s.futures, f.id)
 }
 
-func (s *Server) hasFuture(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.futures[id] != nil
-}
-
 // retrieve serves POST retrieve_future: it waits for a result, for a while.
-func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *user, req *tinkerwire.Request) error {
 	s.mu.Lock()
 	f := s.futures[req.RequestID]
 	s.mu.Unlock()
 	if f == nil || f.tenant != t.tenant {
-		return lost(req.RequestID)
+		if strings.Contains(req.RequestID, samplerMark) { // clients submit samples again when they are gone
+			return fail(http.StatusGone, "the result of this sample is gone; ask for it again")
+		}
+		return fail(http.StatusNotFound, "there is no request of this id, or its result has been dropped")
 	}
-	if err := f.visible(t.key); err != nil {
+	err := t.key.Needs("this result", f.scope)
+	switch {
+	case err != nil:
+	case f.run == "":
+		err = t.key.ReachesBase(f.base)
+	default:
+		err = t.key.Reaches(f.project, f.run)
+	}
+	if err != nil {
 		return err
 	}
 	s.touch(f.session)
@@ -193,25 +197,6 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request, t *user) error
 	return sendJSON(w, http.StatusRequestTimeout, tinkerwire.Result{
 		Type: tinkerwire.TryAgain, RequestID: f.id, QueueState: "active",
 	})
-}
-
-// visible is an error unless a key covers what the result is of.
-func (f *future) visible(key *access.Caller) error {
-	if err := key.Needs("this result", f.scope); err != nil {
-		return err
-	}
-	if f.run == "" {
-		return key.ReachesBase(f.base)
-	}
-	return key.Reaches(f.project, f.run)
-}
-
-// lost is the answer to an unknown request: samples are submitted again when they are gone.
-func lost(id string) error {
-	if strings.Contains(id, samplerMark) {
-		return fail(http.StatusGone, "the result of this sample is gone; ask for it again")
-	}
-	return fail(http.StatusNotFound, "there is no request of this id, or its result has been dropped")
 }
 
 // send writes a result in the dialect that the client accepts.

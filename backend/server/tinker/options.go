@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,24 +121,13 @@ type Backend interface {
 	driver.Sampler
 }
 
-func or[T comparable](x *T, fallback T) {
-	var zero T
-	if *x == zero {
-		*x = fallback
-	}
-}
-
 // fill writes the defaults.
 func (o *Options) fill() {
-	o.Limits.fill(Limits{})
-	or(&o.Alpha, 32)
-	or(&o.KeepSteps, 2)
-	or(&o.SessionTimeout, 5*time.Minute)
-	or(&o.GapTimeout, 10*time.Minute)
-	or(&o.PollTime, 20*time.Second)
-	or(&o.KeepResults, 30*time.Minute)
-	or(&o.Slots, 32)
-	or(&o.MaxBody, 64<<20)
+	o.Limits = o.Limits.fill(Limits{})
+	o.Alpha, o.KeepSteps = cmp.Or(o.Alpha, 32), cmp.Or(o.KeepSteps, 2)
+	o.SessionTimeout, o.GapTimeout = cmp.Or(o.SessionTimeout, 5*time.Minute), cmp.Or(o.GapTimeout, 10*time.Minute)
+	o.PollTime, o.KeepResults = cmp.Or(o.PollTime, 20*time.Second), cmp.Or(o.KeepResults, 30*time.Minute)
+	o.Slots, o.MaxBody = cmp.Or(o.Slots, 32), cmp.Or(o.MaxBody, 64<<20)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -146,55 +136,23 @@ func (o *Options) fill() {
 	}
 }
 
-// fill writes the limits of the server, or the defaults, where there is none.
-func (l *Limits) fill(of Limits) {
-	or(&l.Sessions, max(of.Sessions, 0))
-	or(&l.Sessions, 64)
-	or(&l.Runs, of.Runs)
-	or(&l.Runs, 64)
-	or(&l.Futures, of.Futures)
-	or(&l.Futures, 4096)
-	or(&l.Polls, of.Polls)
-	or(&l.Polls, 1024)
-	or(&l.Datums, of.Datums)
-	or(&l.Datums, 1024)
-	or(&l.Tokens, of.Tokens)
-	or(&l.Tokens, 4_000_000)
-	or(&l.Targets, of.Targets)
-	or(&l.Targets, 256)
-	or(&l.Samples, of.Samples)
-	or(&l.Samples, 256)
-	or(&l.Results, of.Results)
-	or(&l.Results, 1<<16)
-	or(&l.QueuedBytes, of.QueuedBytes)
-	or(&l.QueuedBytes, 256<<20)
-	or(&l.ResultBytes, of.ResultBytes)
-	or(&l.ResultBytes, 256<<20)
-	or(&l.MetadataBytes, of.MetadataBytes)
-	or(&l.MetadataBytes, 64<<10)
-	or(&l.StoredBytes, of.StoredBytes)
-	or(&l.StoredBytes, 20<<30)
+// fill returns the limits, with those of the server, or the defaults, where there is none.
+func (l Limits) fill(of Limits) Limits {
+	return Limits{
+		Sessions: cmp.Or(l.Sessions, max(of.Sessions, 0), 64), Runs: cmp.Or(l.Runs, of.Runs, 64),
+		Futures: cmp.Or(l.Futures, of.Futures, 4096), Polls: cmp.Or(l.Polls, of.Polls, 1024),
+		Datums: cmp.Or(l.Datums, of.Datums, 1024), Tokens: cmp.Or(l.Tokens, of.Tokens, 4_000_000),
+		Targets: cmp.Or(l.Targets, of.Targets, 256), Samples: cmp.Or(l.Samples, of.Samples, 256),
+		Results:       cmp.Or(l.Results, of.Results, 1<<16),
+		QueuedBytes:   cmp.Or(l.QueuedBytes, of.QueuedBytes, 256<<20),
+		ResultBytes:   cmp.Or(l.ResultBytes, of.ResultBytes, 256<<20),
+		MetadataBytes: cmp.Or(l.MetadataBytes, of.MetadataBytes, 64<<10),
+		StoredBytes:   cmp.Or(l.StoredBytes, of.StoredBytes, 20<<30),
+	}
 }
 
 // minQueued is the least queue that has room for any request.
 const minQueued = 4 << 20
-
-// checkLimits checks the limits of all tenants.
-func (o *Options) checkLimits(check func(ok bool, format string, args ...any)) {
-	of := []Limits{o.Limits}
-	for _, t := range o.Tenants {
-		if t.Limits != nil {
-			l := *t.Limits
-			l.fill(o.Limits)
-			of = append(of, l)
-		}
-	}
-	for _, l := range of {
-		check(l.QueuedBytes >= minQueued, "QueuedBytes is %d, want %d or more", l.QueuedBytes, minQueued)
-		counts := []int{l.Sessions, l.Runs, l.Futures, l.Polls, l.Datums, l.Tokens, l.Targets, l.Samples, l.Results}
-		check(slices.Min(counts) >= 0 && min(l.ResultBytes, l.MetadataBytes, l.StoredBytes) >= 0, "a limit is negative")
-	}
-}
 
 // validate lists what is wrong with the options.
 func (o *Options) validate() error {
@@ -208,13 +166,23 @@ func (o *Options) validate() error {
 	check(len(o.Bases) > 0, "there are no Bases")
 	check(o.Alpha > 0 && o.KeepSteps > 0 && o.Slots > 0 && o.MaxBody > 0, "Alpha, KeepSteps, Slots or MaxBody is negative")
 	check(min(o.SessionTimeout, o.GapTimeout, o.PollTime, o.KeepResults) > 0, "a time is negative")
-	o.checkLimits(check)
+	all := []Limits{o.Limits}
+	for _, t := range o.Tenants {
+		if t.Limits != nil {
+			all = append(all, t.Limits.fill(o.Limits))
+		}
+	}
+	for _, l := range all {
+		check(l.QueuedBytes >= minQueued, "QueuedBytes is %d, want %d or more", l.QueuedBytes, minQueued)
+		counts := []int{l.Sessions, l.Runs, l.Futures, l.Polls, l.Datums, l.Tokens, l.Targets, l.Samples, l.Results}
+		check(slices.Min(counts) >= 0 && min(l.ResultBytes, l.MetadataBytes, l.StoredBytes) >= 0, "a limit is negative")
+	}
 	names := map[string]bool{}
 	for i := range o.Bases {
 		name := o.Bases[i].Name
 		check(name != "" && !names[name], "Bases[%d] has the name %q, which is empty or taken", i, name)
 		names[name] = true
-		or(&o.Bases[i].Model, name)
+		o.Bases[i].Model = cmp.Or(o.Bases[i].Model, name)
 	}
 	seen := map[string]bool{}
 	for i, t := range o.Tenants {
@@ -224,10 +192,8 @@ func (o *Options) validate() error {
 		}
 		seen[t.Name] = true
 	}
-	if _, err := registry(o.Tenants); err != nil {
-		p = append(p, err)
-	}
-	if err := errors.Join(p...); err != nil {
+	_, err := registry(o.Tenants)
+	if err = errors.Join(append(p, err)...); err != nil {
 		return &art.Error{Op: "serve tinker", Err: fmt.Errorf("%w: %w", art.ErrInvalid, err), Hint: "correct the Options"}
 	}
 	return nil

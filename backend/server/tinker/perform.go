@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/loop"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
@@ -59,14 +59,29 @@ func (r *run) perform(ctx context.Context, t *task) *outcome {
 	case t.seq <= r.covered && t.prior != nil:
 		return t.prior
 	case t.seq == r.covered && t.call.op == opOptim:
-		return r.recovered(ctx)
+		// The update was stored just before the server stopped.
+		rows, err := r.server.backend.(driver.CheckpointKeeper).History(ctx, r.model) // open has used it
+		if err != nil {
+			return r.server.failed("the result of an update", err)
+		}
+		metrics := map[string]float64{}
+		for _, row := range rows {
+			if row.Split == "train" && row.Step == r.model.Step()-1 {
+				maps.Copy(metrics, row.Metrics)
+			}
+		}
+		delete(metrics, rowSeq)
+		return &outcome{Result: &tinkerwire.Result{Metrics: metrics}}
 	case t.seq <= r.covered:
 		return failed(errors.New("the result was lost when the server stopped; its effect is part of the stored step"))
 	case r.broken != nil:
 		return failed(fmt.Errorf("the run cannot be continued, load saved weights into a new one: %w", r.broken))
 	}
-	if err := r.exhausted(t); err != nil {
-		return r.failed(t, err)
+	r.mu.Lock()
+	begun := r.begun[t.seq]
+	r.mu.Unlock()
+	if begun >= tenancy.MaxAttempts {
+		return r.failed(t, tenancy.ErrAttempts)
 	}
 	var out *outcome
 	var err error
@@ -89,22 +104,6 @@ func (r *run) failed(t *task, err error) *outcome {
 // charge adds to what the key has used that created the run.
 func (r *run) charge(u access.Usage) { r.server.users.Charge(r.tenant.name, r.record.Key, u) }
 
-// recovered makes the result of an update that was stored just before the server stopped.
-func (r *run) recovered(ctx context.Context) *outcome {
-	rows, err := r.server.backend.(driver.CheckpointKeeper).History(ctx, r.model) // open has used it
-	if err != nil {
-		return r.server.failed("the result of an update", err)
-	}
-	metrics := map[string]float64{}
-	for _, row := range rows {
-		if row.Split == "train" && row.Step == r.model.Step()-1 {
-			maps.Copy(metrics, row.Metrics)
-		}
-	}
-	delete(metrics, rowSeq)
-	return &outcome{Result: &tinkerwire.Result{Metrics: metrics}}
-}
-
 // execute runs an operation.
 func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 	req := t.call.small
@@ -124,11 +123,38 @@ func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 		return r.save(ctx, t, tinkerwire.ExternalKind)
 	case opSampler:
 		if req.Path == "" {
-			return r.snapshot(ctx, req)
+			// A sampler of the weights as they are now.
+			if req.SamplingSessionSeqID == nil {
+				return nil, fail(http.StatusBadRequest, "save_weights_for_sampler has neither path nor sampling_session_seq_id")
+			}
+			model, err := r.model.Snapshot(ctx, "")
+			if err != nil {
+				return nil, err
+			}
+			id := samplerID(r.record.Session, *req.SamplingSessionSeqID)
+			rec := samplerRecord{ID: id, Base: r.record.Base, Project: r.record.Project, Run: r.record.ID, Path: r.at}
+			if err := r.server.addSampler(r.tenant, r.record.Session, rec, model); err != nil {
+				return nil, errors.Join(err, model.Release(ctx))
+			}
+			return &outcome{Result: &tinkerwire.Result{SamplingSessionID: id, Type: opSampler}}, nil
 		}
 		return r.save(ctx, t, tinkerwire.SamplerKind)
 	case opLoad:
-		return r.load(ctx, req)
+
+		rec, saved, err := r.server.findWeights(r.tenant.all(), req.Path)
+		if err != nil {
+			return nil, err
+		}
+		if own := &r.record; rec.Base != own.Base || rec.LoRA.Rank != own.LoRA.Rank ||
+			!slices.Equal(rec.LoRA.Targets, own.LoRA.Targets) {
+			return nil, failf(http.StatusBadRequest, "the weights are of rank %d on base model %q, and this model is of rank "+
+				"%d on %q; create a model that fits them", rec.LoRA.Rank, rec.Base, own.LoRA.Rank, own.Base)
+		}
+		if err := loop.LoadWeights(ctx, r.model, saved.Weights, req.LoadOptimizer); err != nil {
+			return nil, err
+		}
+		r.at, r.row = saved.Weights, map[string]float64{}
+		return &outcome{Result: &tinkerwire.Result{Path: req.Path, ModelID: r.record.ID, Type: opLoad}}, nil
 	}
 	return nil, fmt.Errorf("operation %q is not known", t.call.op)
 }
@@ -178,12 +204,9 @@ func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (
 	if result.Skipped {
 		metrics["skipped"] = 1
 	}
+	maps.DeleteFunc(metrics, notFinite)
 	for key, x := range metrics {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			delete(metrics, key)
-		} else {
-			r.row["optim/"+key] = x
-		}
+		r.row["optim/"+key] = x
 	}
 	r.row[rowSeq] = float64(seq)
 	step, err := r.model.Publish(ctx, nil, r.row)
@@ -212,10 +235,7 @@ func adamW(req *tinkerwire.Request) (loop.AdamW, error) {
 	if p.Type != "" && p.Type != tinkerwire.AdamW {
 		return out, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", p.Type)
 	}
-	for _, option := range []struct {
-		from *float64
-		to   *float64
-	}{
+	for _, option := range []struct{ from, to *float64 }{
 		{p.LearningRate, &out.LearningRate}, {p.Beta1, &out.Beta1}, {p.Beta2, &out.Beta2}, {p.Eps, &out.Eps},
 		{p.WeightDecay, &out.WeightDecay}, {p.GradClipNorm, &out.GradClipNorm},
 	} {
@@ -226,46 +246,115 @@ func adamW(req *tinkerwire.Request) (loop.AdamW, error) {
 	return out, nil
 }
 
-// load replaces the training state by saved weights.
-func (r *run) load(ctx context.Context, req *tinkerwire.Request) (*outcome, error) {
-	rec, saved, err := r.server.findWeights(r.tenant.all(), req.Path)
-	if err != nil {
-		return nil, err
+// attempt executes an operation when it is the run's turn. The journal has that it was begun, so that one that ends the
+// process is not begun again and again. After a panic it has failed as after an error.
+func (r *run) attempt(ctx context.Context, t *task) (out *outcome, err error) {
+	r.mu.Lock()
+	again := r.begun[t.seq] > 0 || t.restored
+	r.append(tenancy.RecordBegun, t.seq, again) // a kill leaves what was written; only a crash of the machine needs a sync
+	r.mu.Unlock()
+	err = r.server.protect(t.call.op, func() (err error) {
+		if err = r.rewind(ctx); err == nil {
+			out, err = r.execute(ctx, t)
+		}
+		return err
+	})
+	if tenancy.IsPanic(err) && (t.call.changes() || t.call.op == opOptim) {
+		r.outdated(err)
 	}
-	if err := r.fits(rec); err != nil {
-		return nil, err
+	if err == nil && t.call.op == opLoad {
+		r.applied = nil // of what was before nothing is left
 	}
-	if err := loop.LoadWeights(ctx, r.model, saved.Weights, req.LoadOptimizer); err != nil {
-		return nil, err
+	if err == nil && t.call.changes() && t.call.op != opCreate { // which changes nothing that is trained
+		r.applied = append(r.applied, t.seq)
 	}
-	r.at, r.row = saved.Weights, map[string]float64{}
-	return &outcome{Result: &tinkerwire.Result{Path: req.Path, ModelID: r.record.ID, Type: opLoad}}, nil
+	return out, err
 }
 
-// fits refuses weights of another base or shape.
-func (r *run) fits(other *runRecord) error {
-	if other.Base == r.record.Base && other.LoRA.Rank == r.record.LoRA.Rank &&
-		slices.Equal(other.LoRA.Targets, r.record.LoRA.Targets) {
+// append writes down how far an operation is. It is executed also where that cannot be stored. mu is held.
+func (r *run) append(kind byte, seq int, sync bool) {
+	if err := r.journal.Append(tenancy.Record{Kind: kind, Seq: seq}, sync); err != nil {
+		r.server.log.Warn("attempt could not be stored", "run", r.record.ID, "seq_id", seq, "error", err)
+	}
+}
+
+// outdated notes that an operation has changed the training state, and has failed.
+func (r *run) outdated(err error) {
+	r.stale = true
+	r.setCorrupted(tenancy.Public(err))
+}
+
+// setCorrupted sets what clients are told of the state of the run.
+func (r *run) setCorrupted(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Corrupted = why
+}
+
+// rewind makes the training state again of the newest stored step and of the operations that have succeeded since, when
+// one has failed in between.
+func (r *run) rewind(ctx context.Context) error {
+	if !r.stale {
 		return nil
 	}
-	return failf(http.StatusBadRequest,
-		"the weights are of rank %d on base model %q, and this model is of rank %d on %q; create a model that fits them",
-		other.LoRA.Rank, other.Base, r.record.LoRA.Rank, r.record.Base)
+	calls, err := r.appliedCalls()
+	if err != nil {
+		return fmt.Errorf("the operations since the newest step cannot be read: %w", err)
+	}
+	if err := r.reopen(ctx); err != nil {
+		return err
+	}
+	for i, seq := range r.applied {
+		if seq <= r.covered {
+			continue // the update has failed only after it was stored
+		}
+		if _, err := r.execute(ctx, &task{seq: seq, call: calls[i]}); err != nil {
+			return fmt.Errorf("seq_id %d cannot be repeated: %w", seq, err)
+		}
+	}
+	r.stale = false
+	r.setCorrupted("")
+	return nil
 }
 
-// snapshot makes a sampler of the weights as they are now.
-func (r *run) snapshot(ctx context.Context, req *tinkerwire.Request) (*outcome, error) {
-	if req.SamplingSessionSeqID == nil {
-		return nil, fail(http.StatusBadRequest, "save_weights_for_sampler has neither path nor sampling_session_seq_id")
+// reopen registers the model again, at the newest stored step.
+func (r *run) reopen(ctx context.Context) error {
+	r.registering.Lock()
+	defer r.registering.Unlock()
+	if r.model != nil {
+		if err := r.model.Release(ctx); err != nil {
+			return err
+		}
+		r.model = nil
 	}
-	model, err := r.model.Snapshot(ctx, "")
+	return r.open(ctx)
+}
+
+// appliedCalls reads the operations that have changed the training state since the newest stored step.
+func (r *run) appliedCalls() ([]*call, error) {
+	r.mu.Lock()
+	records, err := r.journal.Read()
+	r.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	id := samplerID(r.record.Session, *req.SamplingSessionSeqID)
-	rec := samplerRecord{ID: id, Base: r.record.Base, Project: r.record.Project, Run: r.record.ID, Path: r.at}
-	if err := r.server.addSampler(r.tenant, r.record.Session, rec, model); err != nil {
-		return nil, errors.Join(err, model.Release(ctx))
+	bodies := map[int][]byte{}
+	for _, rec := range records {
+		if rec.Kind == tenancy.RecordRequest {
+			bodies[rec.Seq] = rec.Body
+		}
 	}
-	return &outcome{Result: &tinkerwire.Result{SamplingSessionID: id, Type: opSampler}}, nil
+	var calls []*call
+	for _, seq := range r.applied {
+		body, ok := bodies[seq]
+		if !ok {
+			return nil, errors.New("the journal lacks one of them")
+		}
+		c, err := decodeCall(body)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
 }

@@ -3,12 +3,12 @@ package tinker
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+
 	"io"
-	"maps"
-	"mime"
+
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
@@ -38,14 +38,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes().ServeHTTP(w, r)
 }
 
-// route serves one route for a tenant.
-type route = func(w http.ResponseWriter, r *http.Request, t *user) error
+// handler serves one route for a tenant.
+type handler = func(w http.ResponseWriter, r *http.Request, t *user) error
+
+// route is a handler, and the scopes of which a key must have one. Without any it is for every key: what it shows is
+// what the key has done, and the results of what it may do.
+type route struct {
+	serve handler
+	needs []access.Scope
+}
 
 // routes returns the routes.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, f := range s.table() {
-		s.handle(mux, pattern, f)
+	for pattern, route := range s.table() {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+			err := fail(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys as X-API-Key")
+			if key := s.users.Caller(r); key != nil {
+				if err = key.Needs(pattern, route.needs...); err == nil {
+					err = route.serve(w, r, &user{s.tenantNamed(key.Tenant), key})
+				}
+			}
+			if err != nil {
+				s.refuse(w, r, err)
+			}
+		})
 	}
 	mux.HandleFunc("GET "+downloads+"{token}/{file}", s.download)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -54,83 +72,43 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// table are the routes by their patterns.
+// table are the routes by their patterns, "METHOD PATH", where the path is below the prefix.
 func (s *Server) table() map[string]route {
+	on := func(f handler, needs ...access.Scope) route { return route{f, needs} }
+	const checkpoint = " training_runs/{id}/checkpoints/{kind}/{name}"
 	all := map[string]route{
-		"POST client/config":                 s.config,
-		"POST client/dynamic_config":         s.dynamicConfig,
-		"POST create_session":                s.createSession,
-		"POST session_heartbeat":             s.heartbeat,
-		"POST sessions/{id}/finish":          s.finish,
-		"POST telemetry":                     telemetry,
-		"GET get_server_capabilities":        s.capabilities,
-		"GET healthz":                        healthz,
-		"POST create_sampling_session":       s.createSampler,
-		"GET samplers/{id}":                  s.showSampler,
-		"POST asample":                       s.asample,
-		"POST retrieve_future":               s.retrieve,
-		"POST weights_info":                  s.weightsInfo,
-		"GET training_runs":                  s.listRuns,
-		"GET training_runs/{id}":             s.showRun,
-		"GET checkpoints":                    s.listAllCheckpoints,
-		"GET sessions":                       s.listSessions,
-		"GET sessions/{id}":                  s.showSession,
-		"GET usage":                          s.showUsage,
-		"GET training_runs/{id}/checkpoints": s.listCheckpoints,
-		"DELETE training_runs/{id}/checkpoints/{kind}/{name}":                    s.deleteCheckpoint,
-		"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   s.setTTL,
-		"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               s.archive,
-		"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": s.externalURLs,
+		"POST client/config":                          on(s.withBody(s.config)),
+		"POST client/dynamic_config":                  on(s.dynamicConfig),
+		"POST create_session":                         on(s.withBody(s.createSession)),
+		"POST session_heartbeat":                      on(s.withBody(s.heartbeat)),
+		"POST sessions/{id}/finish":                   on(s.finish),
+		"POST telemetry":                              on(telemetry),
+		"GET get_server_capabilities":                 on(s.capabilities),
+		"GET healthz":                                 on(healthz),
+		"POST create_sampling_session":                on(s.withBody(s.createSampler), access.Sample),
+		"GET samplers/{id}":                           on(s.showSampler, access.Sample),
+		"POST asample":                                on(s.asample, access.Sample),
+		"POST retrieve_future":                        on(s.withBody(s.retrieve)),
+		"POST weights_info":                           on(s.withBody(s.weightsInfo), access.Train, access.List),
+		"GET training_runs":                           on(s.listRuns, access.List),
+		"GET training_runs/{id}":                      on(s.showRun, access.List),
+		"GET checkpoints":                             on(s.listAllCheckpoints, access.List),
+		"GET sessions":                                on(s.listSessions, access.List),
+		"GET sessions/{id}":                           on(s.showSession, access.List),
+		"GET usage":                                   on(s.showUsage),
+		"GET training_runs/{id}/checkpoints":          on(s.listCheckpoints, access.List),
+		"DELETE" + checkpoint:                         on(s.deleteCheckpoint, access.Delete),
+		"PUT" + checkpoint + "/ttl":                   on(s.withBody(s.setTTL), access.Delete),
+		"GET" + checkpoint + "/archive":               on(s.archive, access.Download),
+		"GET" + checkpoint + "/external_weights_urls": on(s.externalURLs, access.Download),
+		"POST get_info":                               on(s.withBody(s.info), access.Train),
+		"POST unload_model":                           on(s.withBody(s.unload), access.Train),
 	}
-	maps.Copy(all, s.operations())
+	for _, op := range []string{opCreate, opForward, opBackward, opOptim, opSave, opSampler, opExternal, opLoad} {
+		operate := func(w http.ResponseWriter, r *http.Request, t *user) error { return s.operate(w, r, t, op) }
+		all["POST "+op] = on(operate, access.Train)
+	}
 	return all
-}
-
-// needs are the scopes of which a key must have one. Routes that are not listed are for every key; what they show is
-// what the key has done, and the results of what it may do.
-var needs = map[string][]access.Scope{
-	"POST create_sampling_session":       {access.Sample},
-	"GET samplers/{id}":                  {access.Sample},
-	"POST asample":                       {access.Sample},
-	"POST weights_info":                  {access.Train, access.List},
-	"GET training_runs":                  {access.List},
-	"GET training_runs/{id}":             {access.List},
-	"GET checkpoints":                    {access.List},
-	"GET sessions":                       {access.List},
-	"GET sessions/{id}":                  {access.List},
-	"GET training_runs/{id}/checkpoints": {access.List},
-	"DELETE training_runs/{id}/checkpoints/{kind}/{name}":                    {access.Delete},
-	"PUT training_runs/{id}/checkpoints/{kind}/{name}/ttl":                   {access.Delete},
-	"GET training_runs/{id}/checkpoints/{kind}/{name}/archive":               {access.Download},
-	"GET training_runs/{id}/checkpoints/{kind}/{name}/external_weights_urls": {access.Download},
-	"POST get_info":      {access.Train},
-	"POST unload_model":  {access.Train},
-	"POST " + opCreate:   {access.Train},
-	"POST " + opForward:  {access.Train},
-	"POST " + opBackward: {access.Train},
-	"POST " + opOptim:    {access.Train},
-	"POST " + opSave:     {access.Train},
-	"POST " + opSampler:  {access.Train},
-	"POST " + opExternal: {access.Train},
-	"POST " + opLoad:     {access.Train},
-}
-
-// handle adds a route: "METHOD PATH", where the path is below the prefix.
-func (s *Server) handle(mux *http.ServeMux, pattern string, f route) {
-	var method, path string
-	_, _ = fmt.Sscan(pattern, &method, &path) // patterns are constants
-	mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
-		t := s.callerOf(r)
-		err := fail(http.StatusUnauthorized, "the API key is missing or wrong; send one of the server's keys as X-API-Key")
-		if t != nil {
-			if err = t.key.Needs(pattern, needs[pattern]...); err == nil {
-				err = f(w, r, t)
-			}
-		}
-		if err != nil {
-			s.refuse(w, r, err)
-		}
-	})
 }
 
 // statusOf is the status of an error.
@@ -184,35 +162,28 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	return body, nil
 }
 
-// readJSON reads a JSON body.
-func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := s.readBody(w, r, maxSmall)
-	if err != nil {
-		return err
+// withBody is a handler of requests with a small JSON body.
+func (s *Server) withBody(
+	f func(w http.ResponseWriter, r *http.Request, t *user, req *tinkerwire.Request) error,
+) handler {
+	return func(w http.ResponseWriter, r *http.Request, t *user) error {
+		body, err := s.readBody(w, r, maxSmall)
+		if err != nil {
+			return err
+		}
+		if err := checkCounts(smallCounts, body); err != nil {
+			return err
+		}
+		var req tinkerwire.Request
+		if err := json.Unmarshal(body, &req); err != nil {
+			return fail(http.StatusBadRequest, "the body cannot be read: "+err.Error())
+		}
+		return f(w, r, t, &req)
 	}
-	if err := checkCounts(smallCounts, body); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return fail(http.StatusBadRequest, "the body cannot be read: "+err.Error())
-	}
-	return nil
-}
-
-// mediaType is the type of a body: protobuf, or JSON.
-func mediaType(r *http.Request) string {
-	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media == tinkerwire.ProtoType {
-		return media
-	}
-	return tinkerwire.JSONType
 }
 
 // config serves POST client/config: one process samples, so that fewer requests at once are enough.
-func (s *Server) config(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) config(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
 	out := map[string]any{
 		"pjwt_auth_enabled": false, "proto_write_fwdbwd": true, "proto_compress_fwdbwd": false,
 		"fwdbwd_max_chunk_len": min(t.limits.Datums, 1024), "sample_max_concurrent_requests": 400,

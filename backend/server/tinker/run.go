@@ -94,9 +94,12 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 		r.server.dropFuture(f)
 		return nil, failf(http.StatusGone, "the result of seq_id %d has been dropped; the next is %d", seq, r.next)
 	}
-	if err := r.mayAppend(c); err != nil {
+	// Requests since the newest step cannot be dropped: they are executed again after a restart.
+	limit := r.journalLimit()
+	if isForward(c.op) && r.journal.Size()-r.compacted+int64(len(c.record)) > limit {
 		r.server.dropFuture(f)
-		return nil, err
+		return nil, failf(http.StatusForbidden, "the requests since the newest step of %s have more than %d bytes: call "+
+			"optim_step, or create a model from saved weights", r.record.ID, limit)
 	}
 	if err := r.journal.Append(tenancy.Record{Kind: tenancy.RecordRequest, Seq: seq, Body: c.record}, true); err != nil {
 		r.server.dropFuture(f)
@@ -105,16 +108,11 @@ func (r *run) submit(seq int, c *call) (*future, error) {
 	r.record.LastRequest = time.Now()
 	r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now()}
 	r.futures[seq] = f
-	r.signal()
-	return f, nil
-}
-
-// signal wakes the goroutine.
-func (r *run) signal() {
 	select {
 	case r.wake <- struct{}{}:
-	default:
+	default: // it is awake
 	}
+	return f, nil
 }
 
 // work executes operations until the run is released.
@@ -133,7 +131,9 @@ func (r *run) work() {
 		}
 		out := r.perform(ctx, t)
 		if ctx.Err() != nil && out.Err != "" {
-			r.note(tenancy.RecordEnded, t.seq, false)
+			r.mu.Lock()
+			r.append(tenancy.RecordEnded, t.seq, false)
+			r.mu.Unlock()
 			break // it is executed again after a restart
 		}
 		r.finish(t, out)
@@ -156,15 +156,12 @@ func (r *run) take() *task {
 		if t != nil {
 			return t
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-r.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-r.stop:
-			timer.Stop()
 			return nil
 		}
-		timer.Stop()
 	}
 }
 
@@ -173,16 +170,12 @@ func (r *run) take() *task {
 func (r *run) ready() (t *task, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
-		if f := r.futures[r.next]; f != nil && r.waiting[r.next] == nil {
-			r.next++ // it has failed already
-			continue
-		}
-		if t = r.waiting[r.next]; t != nil {
-			delete(r.waiting, r.next)
-			return t, 0
-		}
-		break
+	for r.futures[r.next] != nil && r.waiting[r.next] == nil {
+		r.next++ // it has failed already
+	}
+	if t = r.waiting[r.next]; t != nil {
+		delete(r.waiting, r.next)
+		return t, 0
 	}
 	wait = r.server.opts.GapTimeout
 	for seq, t := range r.waiting {
@@ -261,18 +254,6 @@ func (r *run) compact() error {
 	err := r.journal.Replace(records)
 	r.compacted = r.journal.Size()
 	return err
-}
-
-// mayAppend refuses a forward pass when the journal has too many that cannot be dropped: those since the newest step
-// are executed again after a restart.
-func (r *run) mayAppend(c *call) error {
-	limit := r.journalLimit()
-	if !isForward(c.op) || r.journal.Size()-r.compacted+int64(len(c.record)) <= limit {
-		return nil
-	}
-	return failf(http.StatusForbidden,
-		"the requests since the newest step of %s have more than %d bytes: call optim_step, or create a model from saved "+
-			"weights", r.record.ID, limit)
 }
 
 // journalLimit is by how much the journal of a run may grow before it is shortened: four queues of its tenant.
@@ -364,17 +345,13 @@ func (r *run) release(why string) {
 	}
 }
 
-// forget drops results that the server has dropped.
-func (r *run) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dropResults()
-}
-
-// dropResults is forget for who holds mu.
+// dropResults drops results that the server has dropped. mu is held.
 func (r *run) dropResults() {
 	for seq, f := range r.futures {
-		if seq < r.next && !r.server.hasFuture(f.id) {
+		r.server.mu.Lock()
+		dropped := r.server.futures[f.id] == nil
+		r.server.mu.Unlock()
+		if seq < r.next && dropped {
 			delete(r.futures, seq)
 		}
 	}

@@ -44,13 +44,7 @@ func (s *Server) asample(w http.ResponseWriter, r *http.Request, t *user) error 
 		return sendJSON(w, http.StatusOK, old.answer)
 	}
 	s.touch(p.sampler.session)
-	s.spawn("a sample", func() {
-		var out *outcome
-		if err := s.protect("a sample", func() error { out = s.sample(p); return nil }); err != nil {
-			out = s.failed("a sample", err)
-		}
-		s.complete(p.future, out)
-	})
+	s.spawnFuture("a sample", p.future, func() *outcome { return s.sample(p) })
 	return sendJSON(w, http.StatusOK, p.future.answer)
 }
 
@@ -78,7 +72,20 @@ func (s *Server) parseSample(t *user, body []byte) (*sampling, error) {
 	if p.sampler, err = s.samplerOf(t, req); err != nil {
 		return nil, err
 	}
-	p.future = newSampleFuture(t, p, body)
+	// A request without a seq_id is always a new one.
+	from := &p.sampler.record
+	id := from.ID + ":" + rand.Text()
+	if req.SeqID != nil {
+		id = fmt.Sprintf("%s:%d", from.ID, *req.SeqID)
+	}
+	p.future = &future{
+		id: id, tenant: t.tenant, key: t.key.Key(), scope: access.Sample, project: from.Project, run: from.Run,
+		base: from.Base, session: p.sampler.session, digest: sha256.Sum256(body), answer: &tinkerwire.Result{RequestID: id},
+		cost: queueEntry*int64(1+req.NumSamples) + int64(len(body)),
+	}
+	for i := range req.NumSamples {
+		p.future.answer.SampleSequenceIDs = append(p.future.answer.SampleSequenceIDs, fmt.Sprintf("%s:%d", id, i))
+	}
 	return p, nil
 }
 
@@ -100,25 +107,6 @@ func (s *Server) samplerOf(t *user, req *tinkerwire.SampleRequest) (*sampler, er
 	return s.samplers[rec.ID], nil
 }
 
-// newSampleFuture names a future. A request without a seq_id is always a new one.
-func newSampleFuture(t *user, p *sampling, body []byte) *future {
-	id := p.sampler.record.ID + ":" + rand.Text()
-	if p.request.SeqID != nil {
-		id = fmt.Sprintf("%s:%d", p.sampler.record.ID, *p.request.SeqID)
-	}
-	from := &p.sampler.record
-	f := &future{
-		id: id, tenant: t.tenant, key: t.key.Key(), scope: access.Sample, project: from.Project, run: from.Run,
-		base: from.Base, session: p.sampler.session, digest: sha256.Sum256(body),
-		cost: queueEntry*int64(1+p.request.NumSamples) + int64(len(body)),
-	}
-	f.answer = &tinkerwire.Result{RequestID: id}
-	for i := range p.request.NumSamples {
-		f.answer.SampleSequenceIDs = append(f.answer.SampleSequenceIDs, fmt.Sprintf("%s:%d", id, i))
-	}
-	return f
-}
-
 // maxTop is how many of the likeliest tokens package art lists.
 const maxTop = 20
 
@@ -128,26 +116,22 @@ func checkSample(req *tinkerwire.SampleRequest, prompt int, limits *Limits) erro
 	if req.Params.MaxTokens != nil {
 		reply = max(*req.Params.MaxTokens, 0)
 	}
-	unsupported := ""
 	switch {
 	case req.TargetLogprobs != nil:
-		unsupported = "target_prompt_logprobs is not supported; use forward with cross_entropy"
+		return fail(http.StatusBadRequest, "target_prompt_logprobs is not supported; use forward with cross_entropy")
 	case req.PromptAltTokens > 0:
-		unsupported = "prompt_alt_tokens_k is not supported"
+		return fail(http.StatusBadRequest, "prompt_alt_tokens_k is not supported")
 	case req.RecordStability:
-		unsupported = "record_stability_info is not supported; use a loss other than stable_reinforce"
+		return fail(http.StatusBadRequest, "record_stability_info is not supported; use a loss other than stable_reinforce")
 	case max(req.TopPromptLogprobs, req.TopSampleLogprobs) > maxTop,
 		min(req.TopPromptLogprobs, req.TopSampleLogprobs) < 0:
-		unsupported = fmt.Sprintf("topk_prompt_logprobs and topk_sample_logprobs are at most %d", maxTop)
+		return failf(http.StatusBadRequest, "topk_prompt_logprobs and topk_sample_logprobs are at most %d", maxTop)
 	case prompt == 0:
-		unsupported = "the prompt has no tokens"
+		return fail(http.StatusBadRequest, "the prompt has no tokens")
 	case req.NumSamples < 0 || req.NumSamples > limits.Samples:
-		unsupported = fmt.Sprintf("num_samples is %d, want 1 to %d", req.NumSamples, limits.Samples)
+		return failf(http.StatusBadRequest, "num_samples is %d, want 1 to %d", req.NumSamples, limits.Samples)
 	case reply > limits.Tokens || prompt > limits.Tokens || (prompt+reply) > limits.Tokens/max(req.NumSamples, 1):
-		unsupported = fmt.Sprintf("prompt and samples have more than %d tokens", limits.Tokens)
-	}
-	if unsupported != "" {
-		return fail(http.StatusBadRequest, unsupported)
+		return failf(http.StatusBadRequest, "prompt and samples have more than %d tokens", limits.Tokens)
 	}
 	return nil
 }
@@ -187,7 +171,18 @@ func (s *Server) inSlot(p *sampling, f func() error) (err error) {
 
 // draw draws sample i.
 func (p *sampling) draw(ctx context.Context, m *art.Model, i int, out *tinkerwire.SampleOutput) error {
-	opts := p.options(i)
+	from := &p.request.Params
+	opts := &art.ChatOptions{Temperature: from.Temperature, TopP: from.TopP, MaxTokens: from.MaxTokens, Seed: p.seed(i)}
+	if from.TopK != nil && *from.TopK > 0 {
+		opts.TopK = from.TopK
+	}
+	if k := p.request.TopSampleLogprobs; k > 0 {
+		opts.TopLogprobs = &k
+	}
+	opts.Stop, opts.StopTokenIDs = from.Stop.Texts, from.Stop.Tokens
+	if from.Stop.Set && len(opts.Stop)+len(opts.StopTokenIDs) == 0 {
+		opts.MinTokens = from.MaxTokens // end tokens are not sampled
+	}
 	if i == 0 && p.request.TopPromptLogprobs > 0 {
 		opts.PromptLogprobs = &p.request.TopPromptLogprobs
 	}
@@ -248,38 +243,19 @@ func (p *sampling) score(s *Server, m *art.Model, out *tinkerwire.SampleOutput) 
 	return nil
 }
 
-// options converts the parameters for sample i.
-func (p *sampling) options(i int) *art.ChatOptions {
-	from := &p.request.Params
-	o := &art.ChatOptions{Temperature: from.Temperature, TopP: from.TopP, MaxTokens: from.MaxTokens, Seed: p.seed(i)}
-	if from.TopK != nil && *from.TopK > 0 {
-		o.TopK = from.TopK
-	}
-	if k := p.request.TopSampleLogprobs; k > 0 {
-		o.TopLogprobs = &k
-	}
-	o.Stop, o.StopTokenIDs = from.Stop.Texts, from.Stop.Tokens
-	if from.Stop.Set && len(o.Stop)+len(o.StopTokenIDs) == 0 {
-		o.MinTokens = from.MaxTokens // end tokens are not sampled
-	}
-	return o
-}
-
 // seed derives the seed of sample i from that of the request, or from the request's id: a repeated request has the same
 // samples. The first sample has the seed itself.
 func (p *sampling) seed(i int) *uint64 {
-	seed := from(p.request.Params.Seed, p.future.id)
+	var seed uint64
+	if given := p.request.Params.Seed; given != nil {
+		seed = uint64(*given)
+	} else {
+		seed = hash([]byte(p.future.id))
+	}
 	if i > 0 {
 		seed = hash(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, seed), uint64(i)))
 	}
 	return &seed
-}
-
-func from(seed *int64, id string) uint64 {
-	if seed != nil {
-		return uint64(*seed)
-	}
-	return hash([]byte(id))
 }
 
 func hash(b []byte) uint64 {

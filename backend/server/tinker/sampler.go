@@ -39,11 +39,7 @@ type sampler struct {
 }
 
 // createSampler serves POST create_sampling_session.
-func (s *Server) createSampler(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) createSampler(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
 	if _, err := s.findSession(t, req.SessionID); err != nil {
 		return err
 	}
@@ -201,18 +197,15 @@ func (s *Server) shed(session string) {
 	s.mu.Unlock()
 	loaded := 0
 	for _, sm := range slices.Backward(list) {
-		if sm.isLoaded() {
+		sm.mu.Lock()
+		counts := sm.model != nil && sm.owned
+		sm.mu.Unlock()
+		if counts {
 			if loaded++; loaded > loadedSamplers {
 				sm.release(s, false)
 			}
 		}
 	}
-}
-
-func (sm *sampler) isLoaded() bool {
-	sm.mu.Lock()
-	defer sm.mu.Unlock()
-	return sm.model != nil && sm.owned
 }
 
 // release frees the weights, unless somebody uses them; force is for an ended session.

@@ -22,12 +22,8 @@ type session struct {
 }
 
 // createSession serves POST create_session.
-func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
-	if err := t.limits.checkMetadata(&req); err != nil {
+func (s *Server) createSession(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
+	if err := t.limits.checkMetadata(req); err != nil {
 		return err
 	}
 	project := cmp.Or(req.ProjectID, t.key.Project())
@@ -40,41 +36,40 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request, t *user) 
 		ID: s.newID(), Tenant: t.name, Key: t.key.Key(), Created: time.Now().UTC(), Tags: req.Tags,
 		Metadata: req.UserMetadata, DisplayName: req.DisplayName, Project: project,
 	}}
-	if err := s.admitSession(live); err != nil {
+	s.mu.Lock()
+	if limit := t.limits.Sessions; s.liveSessions(t.tenant) >= limit {
+		s.mu.Unlock()
+		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
+	}
+	s.sessions[live.record.ID] = live
+	s.mu.Unlock()
+	if err := s.storeSession(live); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, live.record.ID)
 		return err
 	}
 	return sendJSON(w, http.StatusOK, tinkerwire.Result{SessionID: live.record.ID, Type: "create_session"})
 }
 
-// admitSession adds a session, unless its tenant has too many.
-func (s *Server) admitSession(live *session) error {
-	if err := s.addSession(live); err != nil {
-		return err
-	}
-	err := s.storeSession(live)
-	if err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.sessions, live.record.ID)
-	}
-	return err
-}
-
-// addSession is admitSession without its document.
-func (s *Server) addSession(live *session) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, other := range s.sessions {
-		if other.tenant == live.tenant {
+// liveSessions counts the sessions of a tenant. mu is held.
+func (s *Server) liveSessions(t *tenant) (n int) {
+	for _, live := range s.sessions {
+		if live.tenant == t {
 			n++
 		}
 	}
-	if limit := live.tenant.limits.Sessions; n >= limit {
-		return failf(http.StatusForbidden, "there are %d sessions already; end one, or wait until it expires", limit)
+	return n
+}
+
+// liveRuns counts the runs of a tenant that are in memory. mu is held.
+func (s *Server) liveRuns(t *tenant) (n int) {
+	for _, r := range s.runs {
+		if r.tenant == t {
+			n++
+		}
 	}
-	s.sessions[live.record.ID] = live
-	return nil
+	return n
 }
 
 // storeSession writes the document of a session as it is now. mu, for which all tenants wait, is not held meanwhile.
@@ -129,11 +124,7 @@ func (s *Server) touch(id string) {
 }
 
 // heartbeat serves POST session_heartbeat.
-func (s *Server) heartbeat(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) heartbeat(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
 	if _, err := s.findSession(t, req.SessionID); err != nil {
 		return err
 	}
@@ -162,16 +153,6 @@ func (s *Server) endSession(id, why string) {
 	if live == nil {
 		return
 	}
-	s.releaseSession(live, why)
-	live.storing.Lock()
-	defer live.storing.Unlock()
-	if err := s.store.Remove(kindSessions, id+".json"); err != nil {
-		s.log.Warn("session could not be removed", "session", id, "error", err)
-	}
-}
-
-// releaseSession releases the runs and samplers of a session.
-func (s *Server) releaseSession(live *session, why string) {
 	for _, id := range live.record.Runs {
 		s.mu.Lock()
 		r := s.runs[id]
@@ -188,6 +169,11 @@ func (s *Server) releaseSession(live *session, why string) {
 		if sm != nil {
 			sm.release(s, true)
 		}
+	}
+	live.storing.Lock()
+	defer live.storing.Unlock()
+	if err := s.store.Remove(kindSessions, id+".json"); err != nil {
+		s.log.Warn("session could not be removed", "session", id, "error", err)
 	}
 }
 
@@ -229,11 +215,17 @@ func (s *Server) clean(now time.Time) {
 			abandoned = append(abandoned, id)
 		}
 	}
-	s.dropResults(now)
+	for _, t := range s.tenants {
+		for len(t.results) > 0 && now.Sub(t.results[0].ended) > s.opts.KeepResults {
+			s.dropOldest(t)
+		}
+	}
 	live := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
 	for _, r := range live {
-		r.forget()
+		r.mu.Lock()
+		r.dropResults()
+		r.mu.Unlock()
 	}
 	for _, id := range abandoned {
 		s.log.Info("session has expired", "session", id)
@@ -242,15 +234,6 @@ func (s *Server) clean(now time.Time) {
 	s.deleteExpired()
 	if err := s.store.WriteJSON(s.users.Usage(), usageFile); err != nil {
 		s.log.Warn("usage could not be stored", "error", err)
-	}
-}
-
-// dropResults forgets results that have been there for long. mu is held.
-func (s *Server) dropResults(now time.Time) {
-	for _, t := range s.tenants {
-		for len(t.results) > 0 && now.Sub(t.results[0].ended) > s.opts.KeepResults {
-			s.dropOldest(t)
-		}
 	}
 }
 

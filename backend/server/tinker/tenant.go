@@ -1,11 +1,13 @@
 package tinker
 
 import (
+	"encoding/json"
 	"net/http"
 	"sync"
 
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
+	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
 // Usage is what a tenant has used.
@@ -106,35 +108,25 @@ func (t *tenant) poll(f *future) (done func(), err error) {
 }
 
 func newTenant(of *Tenant, limits Limits) *tenant {
-	t := &tenant{name: of.Name}
 	if of.Limits != nil {
-		t.limits = *of.Limits
+		limits = of.Limits.fill(limits)
 	}
-	t.limits.fill(limits)
-	t.queued, t.stored = tenancy.NewBudget(t.limits.QueuedBytes), tenancy.NewBudget(t.limits.StoredBytes)
-	return t
+	return &tenant{
+		name: of.Name, limits: limits,
+		queued: tenancy.NewBudget(limits.QueuedBytes), stored: tenancy.NewBudget(limits.StoredBytes),
+	}
 }
 
 // registry has the keys and the prices of the tenants.
 func registry(tenants []Tenant) (*access.Registry, error) {
 	var list []access.Tenant
 	for _, t := range tenants {
-		of := access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped}
+		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped})
 		if t.Prices != nil {
-			of.Prices = access.Prices(*t.Prices)
+			list[len(list)-1].Prices = access.Prices(*t.Prices)
 		}
-		list = append(list, of)
 	}
 	return access.NewRegistry(list)
-}
-
-// callerOf returns who sends a request, nil when the key is nobody's.
-func (s *Server) callerOf(r *http.Request) *user {
-	key := s.users.Caller(r)
-	if key == nil {
-		return nil
-	}
-	return &user{s.tenantNamed(key.Tenant), key}
 }
 
 // Usage returns what each tenant has used, by name.
@@ -165,20 +157,10 @@ func (s *Server) Held() map[string]Held {
 	for _, t := range s.tenants {
 		t.mu.Lock()
 		all[t.name] = Held{
-			Futures: t.pending, Polls: t.polls, QueuedBytes: t.queued.Held(), ResultBytes: t.resultBytes,
-			StoredBytes: t.stored.Held(),
+			Sessions: s.liveSessions(t), Runs: s.liveRuns(t), Futures: t.pending, Polls: t.polls,
+			QueuedBytes: t.queued.Held(), ResultBytes: t.resultBytes, StoredBytes: t.stored.Held(),
 		}
 		t.mu.Unlock()
-	}
-	for _, live := range s.sessions {
-		h := all[live.tenant.name]
-		h.Sessions++
-		all[live.tenant.name] = h
-	}
-	for _, r := range s.runs {
-		h := all[r.tenant.name]
-		h.Runs++
-		all[r.tenant.name] = h
 	}
 	return all
 }
@@ -191,3 +173,51 @@ func (s *Server) showUsage(w http.ResponseWriter, _ *http.Request, t *user) erro
 	}
 	return sendJSON(w, http.StatusOK, report)
 }
+
+// checkMetadata refuses a request that writes more than is kept of it.
+func (l *Limits) checkMetadata(req *tinkerwire.Request) error {
+	n := metadataSize(req.Tags) + metadataSize(req.UserMetadata) + int64(len(req.ProjectID)+len(req.DisplayName))
+	if n <= l.MetadataBytes {
+		return nil
+	}
+	return failf(http.StatusRequestEntityTooLarge,
+		"tags, user_metadata, display_name and project_id have %d bytes, want at most %d; keep less here", n, l.MetadataBytes)
+}
+
+// metadataSize is the length of JSON.
+func metadataSize(v any) int64 {
+	data, err := json.Marshal(v)
+	if err != nil || string(data) == "null" { // it came from JSON
+		return 0
+	}
+	return int64(len(data))
+}
+
+// runMetadata is how many times the metadata of one thing the weights of a run may have together: all are in one file.
+const runMetadata = 16
+
+// checkMetadata refuses metadata of further weights. mu is held.
+func (r *run) checkMetadata(more map[string]any) error {
+	n, limit := metadataSize(more), runMetadata*r.tenant.limits.MetadataBytes
+	for i := range r.record.Checkpoints {
+		n += metadataSize(r.record.Checkpoints[i].UserMetadata)
+	}
+	if n <= limit {
+		return nil
+	}
+	return failf(http.StatusRequestEntityTooLarge,
+		"the user_metadata of all saved weights of the run have %d bytes, want at most %d; delete some weights", n, limit)
+}
+
+// mayStore refuses further weights of a tenant that has too many.
+func (t *tenant) mayStore(estimate int64) error {
+	if t.stored.Take(estimate, 0) {
+		return nil
+	}
+	return failf(http.StatusForbidden,
+		"saved weights have %d bytes of %d; delete some (DELETE training_runs/RUN/checkpoints/KIND/NAME, or "+
+			"delete_checkpoint of the SDK's RestClient), or let them expire", t.stored.Held(), t.stored.Limit())
+}
+
+// savesWeights reports whether an operation stores weights.
+func savesWeights(op string) bool { return op == opSave || op == opSampler || op == opExternal }

@@ -19,6 +19,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/stable"
+	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
 // Server serves the Tinker API. Make one with [New].
@@ -103,10 +105,8 @@ func (s *Server) protect(what string, f func() error) error { return tenancy.Rec
 
 // base returns a base model by its name; its name is "" if there is none.
 func (s *Server) base(name string) Base {
-	for _, b := range s.opts.Bases {
-		if b.Name == name {
-			return b
-		}
+	if at := slices.IndexFunc(s.opts.Bases, func(b Base) bool { return b.Name == name }); at >= 0 {
+		return s.opts.Bases[at]
 	}
 	return Base{}
 }
@@ -201,10 +201,8 @@ func (s *Server) startRun(t *tenant, rec *runRecord) (*run, error) {
 
 // tenantNamed returns a tenant, nil if there is none of that name.
 func (s *Server) tenantNamed(name string) *tenant {
-	for _, t := range s.tenants {
-		if t.name == name {
-			return t
-		}
+	if at := slices.IndexFunc(s.tenants, func(t *tenant) bool { return t.name == name }); at >= 0 {
+		return s.tenants[at]
 	}
 	return nil
 }
@@ -235,45 +233,79 @@ func (s *Server) dropFuture(f *future) {
 func (s *Server) Close() error {
 	s.cancel()
 	s.mu.Lock()
-	var live []*run
-	for _, r := range s.runs {
-		live = append(live, r)
-	}
+	live := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
 	for _, r := range live {
 		s.releaseRun(r, "")
 	}
 	s.work.Wait()
 	s.mu.Lock()
-	samplers := s.samplers
-	s.samplers = map[string]*sampler{}
+	samplers, bases := s.samplers, s.baseModels
+	s.samplers, s.baseModels = map[string]*sampler{}, map[string]*art.Model{}
 	s.mu.Unlock()
 	for _, sm := range samplers {
 		sm.release(s, true)
 	}
-	return errors.Join(s.releaseBases(), s.closeStore())
-}
-
-// releaseBases releases the models that sample from bases.
-func (s *Server) releaseBases() (err error) {
-	s.mu.Lock()
-	all := s.baseModels
-	s.baseModels = map[string]*art.Model{}
-	s.mu.Unlock()
-	for _, m := range all {
-		if failed := m.Release(context.WithoutCancel(s.ctx)); !errors.Is(failed, art.ErrClosed) {
-			err = errors.Join(err, failed)
+	var all []error
+	for _, m := range bases {
+		if err := m.Release(context.WithoutCancel(s.ctx)); !errors.Is(err, art.ErrClosed) {
+			all = append(all, err)
 		}
 	}
-	return err
-}
-
-// closeStore stores what was used, and lets another server have the folder.
-func (s *Server) closeStore() error {
-	if s.store == nil {
-		return nil
+	if s.store != nil {
+		all = append(all, s.store.WriteJSON(s.users.Usage(), usageFile), s.store.Close())
 	}
-	return errors.Join(s.store.WriteJSON(s.users.Usage(), usageFile), s.store.Close())
+	return errors.Join(all...)
 }
 
 var _ http.Handler = (*Server)(nil)
+
+// The kinds of documents: sessions/ID.json, and runs/NAME.json with runs/NAME.journal. usage.json is beside them.
+const (
+	kindSessions = "sessions"
+	kindRuns     = "runs"
+	usageFile    = "usage.json"
+)
+
+// sessionRecord is what is stored of a session.
+type sessionRecord struct {
+	ID, Tenant           string
+	Key                  string // name of the one that created it; "" for one without limits
+	Created              time.Time
+	Tags                 []string
+	Metadata             map[string]any
+	DisplayName, Project string
+	Runs                 []string
+	Samplers             []samplerRecord
+}
+
+// samplerRecord says which weights a sampler has: those of a base when Run is "".
+type samplerRecord struct {
+	ID, Base string
+	Project  string // of the run
+	Run      string // training run
+	Path     string // of the backend: "@STEP" of the run, or saved weights
+	Tinker   string // the path that a client named, if it did
+}
+
+// runRecord is what is stored of a training run.
+type runRecord struct {
+	ID, Name, Tenant, Session string
+	Key, Project              string // of the session
+	Base                      string
+	LoRA                      art.LoRA
+	MLP, Attention            bool
+	Seed                      uint64
+	Created, LastRequest      time.Time
+	Metadata                  map[string]any
+	Corrupted                 string // why it cannot be continued
+	Checkpoints               []checkpoint
+}
+
+// checkpoint is one entry of the index of saved weights.
+type checkpoint struct {
+	tinkerwire.Checkpoint
+	Saved   string // the name that the backend knows, loop.SavedWeights.Name
+	Weights string // the path that the backend returned; "" while it is being stored
+	Seq     int    // of the request that stored it
+}

@@ -2,6 +2,7 @@ package tinker
 
 import (
 	"fmt"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,15 +11,6 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
-
-// operations are the routes of operations.
-func (s *Server) operations() map[string]route {
-	all := map[string]route{"POST get_info": s.info, "POST unload_model": s.unload}
-	for _, op := range []string{opCreate, opForward, opBackward, opOptim, opSave, opSampler, opExternal, opLoad} {
-		all["POST "+op] = func(w http.ResponseWriter, r *http.Request, t *user) error { return s.operate(w, r, t, op) }
-	}
-	return all
-}
 
 // operate queues an operation and answers with its future.
 func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op string) error {
@@ -30,12 +22,23 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	if err != nil {
 		return err
 	}
-	c, err := parseCall(op, mediaType(r), body, &t.limits)
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if media != tinkerwire.ProtoType {
+		media = tinkerwire.JSONType
+	}
+	c, err := parseCall(op, media, body, &t.limits)
 	if err != nil {
 		return err
 	}
-	if err := t.mayOperate(c); err != nil {
-		return err
+	if c.small != nil {
+		if err := t.limits.checkMetadata(c.small); err != nil {
+			return err
+		}
+		if savesWeights(c.op) && c.small.Path != "" {
+			if err := t.mayStore(0); err != nil {
+				return err
+			}
+		}
 	}
 	var live *run
 	if c.small != nil && c.small.SessionID != "" && c.run == "" {
@@ -47,8 +50,11 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	if err != nil {
 		return err
 	}
-	if err := s.mayLoad(t, c); err != nil {
-		return err
+	if c.op == opLoad && t.key.Limited() {
+		// Refuse weights that the key does not cover. Others that cannot be loaded fail in their turn.
+		if _, _, err := s.findWeights(t, c.small.Path); statusOf(err) == http.StatusForbidden {
+			return err
+		}
 	}
 	f, err := live.submit(c.seq, c)
 	if err != nil {
@@ -56,29 +62,6 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 	}
 	s.touch(f.session)
 	return sendJSON(w, http.StatusOK, f.answer)
-}
-
-// mayOperate refuses what would store too much.
-func (t *tenant) mayOperate(c *call) error {
-	if c.small == nil {
-		return nil
-	}
-	if err := t.limits.checkMetadata(c.small); err != nil || !savesWeights(c.op) || c.small.Path == "" {
-		return err
-	}
-	return t.mayStore(0)
-}
-
-// mayLoad refuses weights that the key does not cover. Others that cannot be loaded fail in their turn.
-func (s *Server) mayLoad(t *user, c *call) error {
-	if c.op != opLoad || !t.key.Limited() {
-		return nil
-	}
-	_, _, err := s.findWeights(t, c.small.Path)
-	if statusOf(err) == http.StatusForbidden {
-		return err
-	}
-	return nil
 }
 
 // findRun returns a run of a tenant that is in memory.
@@ -96,8 +79,7 @@ func (s *Server) findRun(t *user, id string) (*run, error) {
 			return nil, failf(http.StatusGone, "%s cannot be continued, create a model from its saved weights: %s", id,
 				rec.Corrupted)
 		}
-		return nil, failf(http.StatusGone,
-			"the session of %s has ended; create a model from its saved weights", id)
+		return nil, failf(http.StatusGone, "the session of %s has ended; create a model from its saved weights", id)
 	}
 	return nil, failf(http.StatusNotFound, "there is no model %.100q", id)
 }
@@ -134,13 +116,7 @@ func (s *Server) create(t *user, req *tinkerwire.Request) (*run, error) {
 func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error) {
 	defer s.creating.Lock(t.name)() // the same request may arrive twice at once
 	s.mu.Lock()
-	n := 0
-	for _, r := range s.runs {
-		if r.tenant == t {
-			n++
-		}
-	}
-	existing := s.runs[rec.ID]
+	n, existing := s.liveRuns(t), s.runs[rec.ID]
 	s.mu.Unlock()
 	if existing != nil {
 		return existing, nil
@@ -182,25 +158,12 @@ func (s *Server) describeRun(t *user, req *tinkerwire.Request) (*runRecord, erro
 		return nil, unknownBase(req.BaseModel, s.opts.Bases)
 	}
 	rec := &runRecord{Base: req.BaseModel, MLP: true, Attention: true, LoRA: art.LoRA{Rank: 32, Alpha: s.opts.Alpha}}
-	return rec, rec.adapt(req.LoRA)
-}
-
-// attention and mlp are the layers of the parts that clients can leave out.
-var (
-	attention = []string{"q_proj", "k_proj", "v_proj", "o_proj"}
-	mlp       = []string{"gate_proj", "up_proj", "down_proj"}
-)
-
-// maxRank bounds the rank of adapters.
-const maxRank = 512
-
-// adapt reads the description of an adapter. train_unembed is accepted, but heads have no adapters.
-func (rec *runRecord) adapt(c *tinkerwire.LoRAConfig) error {
+	c := req.LoRA // train_unembed is accepted, but heads have no adapters
 	if c == nil {
-		return nil
+		return rec, nil
 	}
 	if c.Rank < 1 || c.Rank > maxRank {
-		return failf(http.StatusBadRequest, "the rank of lora_config is %d, want 1 to %d", c.Rank, maxRank)
+		return nil, failf(http.StatusBadRequest, "the rank of lora_config is %d, want 1 to %d", c.Rank, maxRank)
 	}
 	rec.LoRA.Rank = c.Rank
 	if c.Seed != nil {
@@ -210,14 +173,17 @@ func (rec *runRecord) adapt(c *tinkerwire.LoRAConfig) error {
 	rec.Attention = c.TrainAttn == nil || *c.TrainAttn
 	switch {
 	case !rec.MLP && !rec.Attention:
-		return fail(http.StatusBadRequest, "lora_config trains neither attention nor MLP, and the head has no adapter")
+		return nil, fail(http.StatusBadRequest, "lora_config trains neither attention nor MLP, and the head has no adapter")
 	case !rec.MLP:
-		rec.LoRA.Targets = slices.Clone(attention)
+		rec.LoRA.Targets = []string{"q_proj", "k_proj", "v_proj", "o_proj"}
 	case !rec.Attention:
-		rec.LoRA.Targets = slices.Clone(mlp)
+		rec.LoRA.Targets = []string{"gate_proj", "up_proj", "down_proj"}
 	}
-	return nil
+	return rec, nil
 }
+
+// maxRank bounds the rank of adapters.
+const maxRank = 512
 
 // unknownBase is the error of a base model that is not served.
 func unknownBase(name string, bases []Base) error {
@@ -229,11 +195,7 @@ func unknownBase(name string, bases []Base) error {
 }
 
 // info serves POST get_info.
-func (s *Server) info(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) info(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
 	live, err := s.findRun(t, req.ModelID)
 	if err != nil {
 		return err
@@ -250,11 +212,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request, t *user) error {
 }
 
 // unload serves POST unload_model.
-func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *user) error {
-	var req tinkerwire.Request
-	if err := s.readJSON(w, r, &req); err != nil {
-		return err
-	}
+func (s *Server) unload(w http.ResponseWriter, _ *http.Request, t *user, req *tinkerwire.Request) error {
 	live, err := s.findRun(t, req.ModelID)
 	if err != nil {
 		return err
@@ -267,16 +225,9 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request, t *user) error {
 	if old != nil {
 		return sendJSON(w, http.StatusOK, old.answer)
 	}
-	s.spawn("the end of a training run", func() {
-		out := &outcome{Result: &tinkerwire.Result{ModelID: req.ModelID, Type: "unload_model"}}
-		err := s.protect("the end of a training run", func() error {
-			s.releaseRun(live, "the model has been unloaded")
-			return nil
-		})
-		if err != nil {
-			out = s.failed("the end of a training run", err)
-		}
-		s.complete(f, out)
+	s.spawnFuture("the end of a training run", f, func() *outcome {
+		s.releaseRun(live, "the model has been unloaded")
+		return &outcome{Result: &tinkerwire.Result{ModelID: req.ModelID, Type: "unload_model"}}
 	})
 	return sendJSON(w, http.StatusOK, f.answer)
 }

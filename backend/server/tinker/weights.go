@@ -18,9 +18,6 @@ import (
 // scheme begins the paths of saved weights: tinker://RUN/KIND/NAME.
 const scheme = "tinker://"
 
-// savedName is what the backend calls weights: the kinds have names of their own.
-func savedName(kind, name string) string { return strings.TrimSuffix(kind, "_weights") + "." + name }
-
 // save stores the training state under a name.
 func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) {
 	req := t.call.small
@@ -28,8 +25,13 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		return nil, failf(http.StatusBadRequest, "the name of weights: %v", err)
 	}
 	id := kind + "/" + req.Path
-	estimate, err := r.admitWeights()
-	if err != nil {
+	estimate := int64(1) // of the size: that of what the run has saved before
+	r.mu.Lock()
+	for i := range r.record.Checkpoints {
+		estimate = max(estimate, r.record.Checkpoints[i].SizeBytes)
+	}
+	r.mu.Unlock()
+	if err := r.tenant.mayStore(estimate); err != nil {
 		return nil, err
 	}
 	defer r.tenant.stored.Add(-estimate) // in its place comes the true size
@@ -42,18 +44,19 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		return loop.SaveWeights(ctx, r.model, entry.Saved, kind == tinkerwire.WeightsKind)
 	}
 	path, err := save()
-	switch taken := errors.Is(err, art.ErrInvalid) && r.isSaved(ctx, entry.Saved); {
-	case taken && again:
-		err = nil // by the same request, before the server stopped; the state is the same
-		path = r.savedPath(ctx, entry.Saved)
-	case taken: // it was left by a request that has failed
-		r.deleteSaved(ctx, entry.Saved)
-		path, err = save()
+	if errors.Is(err, art.ErrInvalid) {
+		switch w, taken := r.stored(ctx, entry.Saved); {
+		case taken && again: // by the same request, before the server stopped; the state is the same
+			path, err = w.Path, nil
+		case taken: // it was left by a request that has failed
+			r.deleteSaved(ctx, entry.Saved)
+			path, err = save()
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	size := r.savedBytes(ctx, entry.Saved)
-	stored := r.entryOf(id, t.seq)
+	w, _ := r.stored(ctx, entry.Saved)
+	size, stored := w.Bytes, r.entryOf(id, t.seq)
 	counted := stored.SizeBytes // if a server before this one got as far
 	if err == nil {
 		stored.Weights, stored.SizeBytes = path, size
@@ -62,7 +65,13 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		}
 	}
 	if err != nil {
-		r.dropEntry(t.seq, id)
+		// Take back what reserve has written.
+		r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
+			return c.ID == id && c.Seq == t.seq
+		})
+		if err := r.storeRecord(); err != nil {
+			r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
+		}
 		r.tenant.stored.Add(-counted)
 		return nil, err
 	}
@@ -79,7 +88,7 @@ func (r *run) reserve(t *task, id, kind string) (old string, again bool, err err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req := t.call.small
-	saved := savedName(kind, req.Path)
+	saved := strings.TrimSuffix(kind, "_weights") + "." + req.Path // the kinds have names of their own
 	for i := range r.record.Checkpoints {
 		c := &r.record.Checkpoints[i]
 		switch {
@@ -142,16 +151,6 @@ func (r *run) entryOf(id string, seq int) *checkpoint {
 	return &checkpoint{}
 }
 
-// dropEntry takes back what reserve has written. mu is held.
-func (r *run) dropEntry(seq int, id string) {
-	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
-		return c.ID == id && c.Seq == seq
-	})
-	if err := r.storeRecord(); err != nil {
-		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
-	}
-}
-
 // dropOld deletes weights that were replaced. mu is held.
 func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
 	freed := int64(0)
@@ -194,37 +193,14 @@ func (r *run) stored(ctx context.Context, saved string) (loop.SavedWeights, bool
 	return list[at], true
 }
 
-func (r *run) isSaved(ctx context.Context, saved string) bool {
-	_, ok := r.stored(ctx, saved)
-	return ok
-}
-
-func (r *run) savedPath(ctx context.Context, saved string) string {
-	w, _ := r.stored(ctx, saved)
-	return w.Path
-}
-
-func (r *run) savedBytes(ctx context.Context, saved string) int64 {
-	w, _ := r.stored(ctx, saved)
-	return w.Bytes
-}
-
-// parsePath reads tinker://RUN/KIND/NAME.
-func parsePath(path string) (run, id string, err error) {
-	rest, ok := strings.CutPrefix(path, scheme)
-	parts := strings.Split(rest, "/")
-	if !ok || len(parts) != 3 || checkpointTypes[parts[1]] == "" {
-		return "", "", failf(http.StatusBadRequest,
-			"%.200q is no path of weights, which is %sRUN/weights/NAME or %[2]sRUN/sampler_weights/NAME", path, scheme)
-	}
-	return parts[0], parts[1] + "/" + parts[2], nil
-}
-
 // findWeights returns saved weights of a tenant, and the run that has saved them.
 func (s *Server) findWeights(t *user, path string) (*runRecord, *checkpoint, error) {
-	id, weights, err := parsePath(path)
-	if err != nil {
-		return nil, nil, err
+	rest, ok := strings.CutPrefix(path, scheme)
+	id, weights, _ := strings.Cut(rest, "/")
+	kind, _, _ := strings.Cut(weights, "/")
+	if !ok || strings.Count(weights, "/") != 1 || checkpointTypes[kind] == "" {
+		return nil, nil, failf(http.StatusBadRequest,
+			"%.200q is no path of weights, which is %sRUN/weights/NAME or %[2]sRUN/sampler_weights/NAME", path, scheme)
 	}
 	rec, err := s.findRecord(t, id)
 	if statusOf(err) == http.StatusForbidden {

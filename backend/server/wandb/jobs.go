@@ -58,11 +58,7 @@ func sortJobs(jobs []*job) {
 
 // forget deletes what is stored of a training.
 func (s *Server) forget(j *job) error {
-	var all []error
-	for _, ext := range []string{".json", ".body"} {
-		all = append(all, s.store.Remove(kindJobs, j.record.ID+ext))
-	}
-	return errors.Join(all...)
+	return errors.Join(s.store.Remove(kindJobs, j.record.ID+".json"), s.store.Remove(kindJobs, j.record.ID+".body"))
 }
 
 // createJob serves POST training-jobs.
@@ -146,66 +142,22 @@ func (s *Server) enqueue(m *model, body []byte, by *access.Caller, sft bool) (an
 		err = s.storeJob(j)
 	}
 	if err != nil {
-		s.drop(j)
+		s.mu.Lock()
+		delete(s.jobs, j.record.ID)
+		s.tenants[m.record.Entity].queued.Add(-j.cost)
+		s.mu.Unlock()
 		return nil, errors.Join(err, s.forget(j))
 	}
 	s.mu.Lock()
 	s.queue = append(s.queue, j)
 	s.mu.Unlock()
-	s.signal()
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is awake
+	}
 	s.forgetOld(m.record.Entity)
 	return wandbwire.Job{ID: j.record.ID}, nil
 }
-
-// admit counts a training, unless its tenant has too many.
-func (s *Server) admit(j *job) error {
-	entity := j.model.record.Entity
-	t := s.tenants[entity]
-	if j.cost > t.limits.QueuedBytes {
-		return failf(http.StatusRequestEntityTooLarge, "the body has %d bytes, want at most %d; send fewer trajectories",
-			j.cost, t.limits.QueuedBytes)
-	}
-	if err := t.mayStore(0); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.unended(entity); n >= t.limits.Jobs {
-		return &wire.Error{
-			Status: http.StatusTooManyRequests, Type: wire.TypeInvalid, RetryAfter: retryAfter,
-			Message: fmt.Sprintf("%d trainings have not ended; wait for one of them", n),
-		}
-	}
-	if !t.queued.Take(j.cost, 0) {
-		return t.full()
-	}
-	s.jobs[j.record.ID] = j
-	return nil
-}
-
-// drop takes back admit.
-func (s *Server) drop(j *job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.jobs, j.record.ID)
-	s.tenants[j.model.record.Entity].queued.Add(-j.cost)
-}
-
-// recount counts a training from before a restart.
-func (s *Server) recount(j *job) error {
-	info, err := os.Stat(s.store.Path(kindJobs, j.record.ID+".body"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // the training says so
-	}
-	if err == nil {
-		j.cost = info.Size()
-		s.tenants[j.model.record.Entity].queued.Add(j.cost)
-	}
-	return err
-}
-
-// keptJobs is how many trainings of a tenant that have ended are remembered.
-const keptJobs = 256
 
 // forgetOld forgets the oldest trainings of a tenant that has many.
 func (s *Server) forgetOld(entity string) {
@@ -229,6 +181,49 @@ func (s *Server) forgetOld(entity string) {
 	}
 }
 
+// admit counts a training, unless its tenant has too many.
+func (s *Server) admit(j *job) error {
+	entity := j.model.record.Entity
+	t := s.tenants[entity]
+	if j.cost > t.limits.QueuedBytes {
+		return failf(http.StatusRequestEntityTooLarge, "the body has %d bytes, want at most %d; send fewer trajectories",
+			j.cost, t.limits.QueuedBytes)
+	}
+	if err := t.mayStore(0); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Trainings end, and clients repeat the request.
+	busy := wire.Error{Status: http.StatusTooManyRequests, Type: wire.TypeInvalid, RetryAfter: retryAfter}
+	if n := s.unended(entity); n >= t.limits.Jobs {
+		busy.Message = fmt.Sprintf("%d trainings have not ended; wait for one of them", n)
+		return &busy
+	}
+	if !t.queued.Take(j.cost, 0) {
+		busy.Message = "the requests of trainings that have not ended have too many bytes; send this one when some have ended"
+		return &busy
+	}
+	s.jobs[j.record.ID] = j
+	return nil
+}
+
+// recount counts a training from before a restart.
+func (s *Server) recount(j *job) error {
+	info, err := os.Stat(s.store.Path(kindJobs, j.record.ID+".body"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the training says so
+	}
+	if err == nil {
+		j.cost = info.Size()
+		s.tenants[j.model.record.Entity].queued.Add(j.cost)
+	}
+	return err
+}
+
+// keptJobs is how many trainings of a tenant that have ended are remembered.
+const keptJobs = 256
+
 // unended counts the trainings of an entity that have not ended. mu is held.
 func (s *Server) unended(entity string) (n int) {
 	for _, j := range s.jobs {
@@ -247,14 +242,6 @@ func (s *Server) storeJob(j *job) error {
 	record := j.record
 	s.mu.Unlock()
 	return s.store.WriteJSON(&record, kindJobs, record.ID+".json")
-}
-
-// signal wakes the goroutine that trains.
-func (s *Server) signal() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 }
 
 // emit adds an event, and stores it.
@@ -334,7 +321,12 @@ func (s *Server) next() *job {
 func (s *Server) run(j *job) {
 	began := time.Now()
 	result, err := s.attempt(j)
-	s.charge(j, time.Since(began), result)
+	s.users.Charge(j.model.record.Entity, j.record.Key, access.Usage{ // tokens only of one that has succeeded
+		TrainedTokens: int64(result["data/tokens_trained"]), Seconds: time.Since(began).Seconds(),
+	})
+	if err := s.storeUsage(); err != nil {
+		s.log.Error("usage could not be stored", "job", j.record.ID, "error", err)
+	}
 	switch {
 	case s.ctx.Err() != nil && err != nil:
 		if err := s.count(j, -1); err != nil {
@@ -345,33 +337,14 @@ func (s *Server) run(j *job) {
 		s.log.Warn("training failed", "job", j.record.ID, "error", err)
 		s.emit(j, wandbwire.EventFailed, map[string]any{"error_message": tenancy.Public(err)})
 	default:
-		s.finish(j, result)
+		s.emit(j, wandbwire.EventStarted, map[string]any{"num_sequences": 1})
+		s.emitStep(j, result)
+		s.emit(j, wandbwire.EventEnded, nil)
 	}
 	if err := s.store.Remove(kindJobs, j.record.ID+".body"); err != nil {
 		s.log.Warn("request of a training could not be deleted", "job", j.record.ID, "error", err)
 	}
 	s.remeasure(j.model)
-}
-
-// charge adds a training to what its key has used. Metrics are those of a training that has succeeded.
-func (s *Server) charge(j *job, took time.Duration, metrics map[string]float64) {
-	s.users.Charge(j.model.record.Entity, j.record.Key, access.Usage{
-		TrainedTokens: int64(metrics["data/tokens_trained"]), Seconds: took.Seconds(),
-	})
-	if err := s.storeUsage(); err != nil {
-		s.log.Error("usage could not be stored", "job", j.record.ID, "error", err)
-	}
-}
-
-// finish tells of the last gradient step, and of the end.
-func (s *Server) finish(j *job, metrics map[string]float64) {
-	s.emit(j, wandbwire.EventStarted, map[string]any{"num_sequences": 1})
-	data := map[string]any{}
-	for key, x := range finite(metrics) {
-		data[key] = x
-	}
-	s.emit(j, wandbwire.EventStep, data)
-	s.emit(j, wandbwire.EventEnded, nil)
 }
 
 // attempt executes a training, unless it was begun too often: it may be what ends the process. A panic is an error.
@@ -404,7 +377,19 @@ func (s *Server) execute(j *job) (map[string]float64, error) {
 		return nil, err
 	}
 	if from := j.record.From; from != nil && own.Step() > *from {
-		return s.stored(own, *from)
+		// The step was stored before a restart.
+		var rows []art.HistoryRow
+		if keeper, ok := s.backend.(driver.CheckpointKeeper); ok {
+			if rows, err = keeper.History(s.ctx, own); err != nil {
+				return nil, err
+			}
+		}
+		for _, row := range rows {
+			if row.Split == "train" && row.Step == *from {
+				return row.Metrics, nil
+			}
+		}
+		return map[string]float64{}, nil
 	}
 	body, err := os.ReadFile(s.store.Path(kindJobs, j.record.ID+".body"))
 	if err != nil {
@@ -420,11 +405,6 @@ func (s *Server) execute(j *job) (map[string]float64, error) {
 	if j.record.SFT {
 		return s.supervise(own, body, progress)
 	}
-	return s.reinforce(own, body, progress)
-}
-
-// reinforce executes a training on groups.
-func (s *Server) reinforce(own *art.Model, body []byte, progress func(art.TrainProgress)) (map[string]float64, error) {
 	var req wandbwire.CreateJob
 	if err := decode(body, &req); err != nil {
 		return nil, err
@@ -444,30 +424,16 @@ func (s *Server) reinforce(own *art.Model, body []byte, progress func(art.TrainP
 // progress tells of the gradient steps before the last, whose metrics are those of the stored step.
 func (s *Server) progress(j *job, p art.TrainProgress) {
 	s.emit(j, wandbwire.EventStarted, map[string]any{"num_sequences": p.Total})
-	if p.Done == 0 || p.Done >= p.Total {
-		return
+	if p.Done > 0 && p.Done < p.Total {
+		s.emitStep(j, p.Metrics)
 	}
+}
+
+// emitStep tells of the metrics of a gradient step.
+func (s *Server) emitStep(j *job, metrics map[string]float64) {
 	data := map[string]any{}
-	for key, x := range finite(p.Metrics) {
+	for key, x := range finite(metrics) {
 		data[key] = x
 	}
 	s.emit(j, wandbwire.EventStep, data)
-}
-
-// stored returns the metrics of a step that was stored before a restart.
-func (s *Server) stored(m *art.Model, from int) (map[string]float64, error) {
-	keeper, ok := s.backend.(driver.CheckpointKeeper)
-	if !ok {
-		return map[string]float64{}, nil
-	}
-	rows, err := keeper.History(s.ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		if row.Split == "train" && row.Step == from {
-			return row.Metrics, nil
-		}
-	}
-	return map[string]float64{}, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/goart-dev/art/backend/server/internal/jsoncount"
 	"github.com/goart-dev/art/backend/server/internal/tenancy"
-	"github.com/goart-dev/art/internal/wire"
 )
 
 // Limits bound a tenant. 0 is the default.
@@ -44,12 +43,8 @@ type tenant struct {
 }
 
 func newTenant(of *Tenant, limits Limits) *tenant {
-	var own Limits
-	if of.Limits != nil {
-		own = *of.Limits
-	}
-	own = own.fill(limits)
-	return &tenant{own, tenancy.NewBudget(own.QueuedBytes), tenancy.NewBudget(own.StoredBytes)}
+	limits = cmp.Or(of.Limits, &Limits{}).fill(limits)
+	return &tenant{limits, tenancy.NewBudget(limits.QueuedBytes), tenancy.NewBudget(limits.StoredBytes)}
 }
 
 // Held is what a tenant holds now.
@@ -106,14 +101,6 @@ func checkCounts(counts *jsoncount.Limits, body []byte) error {
 		return failf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
-}
-
-// full is the error of a tenant whose trainings have too much. They end, and clients repeat the request.
-func (t *tenant) full() error {
-	return &wire.Error{
-		Status: http.StatusTooManyRequests, Type: wire.TypeInvalid, RetryAfter: retryAfter,
-		Message: "the requests of trainings that have not ended have too many bytes; send this one when some have ended",
-	}
 }
 
 // retryAfter is when a client that was refused may try again, in seconds.

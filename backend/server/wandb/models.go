@@ -42,7 +42,7 @@ type model struct {
 	bytes     int64      // that the run has on disk, as they were counted
 }
 
-// release frees the memory of a model, if its backend can.
+// release frees the memory of a model, if its backend can and is open.
 func (m *model) release() error {
 	m.opening.Lock()
 	defer m.opening.Unlock()
@@ -54,7 +54,6 @@ func (m *model) release() error {
 	return err
 }
 
-// release frees the memory of a model, if its backend can and is open.
 func release(m *art.Model) error {
 	err := m.Release(context.Background())
 	if errors.Is(err, art.ErrUnsupported) || errors.Is(err, art.ErrClosed) {
@@ -107,21 +106,14 @@ func (s *Server) open(ctx context.Context, m *model) (*art.Model, error) {
 
 // base returns what the backend calls a base model.
 func (s *Server) base(name string) (string, error) {
+	var names []string
 	for _, b := range s.opts.Bases {
 		if b.Name == name {
 			return cmp.Or(b.Model, b.Name), nil
 		}
-	}
-	return "", failf(http.StatusBadRequest, "there is no base_model %.200q; there are %s", name, s.baseNames())
-}
-
-// baseNames lists the base models.
-func (s *Server) baseNames() string {
-	var names []string
-	for _, b := range s.opts.Bases {
 		names = append(names, strconv.Quote(b.Name))
 	}
-	return strings.Join(names, ", ")
+	return "", failf(http.StatusBadRequest, "there is no base_model %.200q; there are %s", name, strings.Join(names, ", "))
 }
 
 // createModel serves POST models.
@@ -163,8 +155,11 @@ func (s *Server) makeModel(
 	isNew := m == nil
 	if isNew {
 		err := checkNames(project, name)
-		if err == nil {
-			err = s.mayCreate(entity)
+		if n, t := s.undeleted(entity), s.tenants[entity]; err == nil && n >= t.limits.Models {
+			err = failf(http.StatusForbidden, "there are %d models already; delete one (DELETE %smodels/ID), whose run is kept",
+				n, Prefix)
+		} else if err == nil {
+			err = t.mayStore(0)
 		}
 		if err != nil {
 			s.mu.Unlock()
@@ -177,8 +172,14 @@ func (s *Server) makeModel(
 		s.models[m.record.ID] = m // before others look for the name
 	}
 	s.mu.Unlock()
-	if err := s.fits(m, req, isNew); err != nil {
-		return nil, err
+	switch {
+	case isNew:
+	case !req.ReturnExisting:
+		return nil, failf(http.StatusConflict, "the model %s exists; set return_existing, or choose another name",
+			m.artifact())
+	case m.record.Base != req.BaseModel:
+		return nil, failf(http.StatusConflict, "the model %s exists and has the base_model %q, not %.200q", m.artifact(),
+			m.record.Base, req.BaseModel)
 	}
 	_, err := s.open(ctx, m)
 	if err == nil && isNew {
@@ -201,30 +202,6 @@ func (s *Server) undeleted(entity string) (n int) {
 		}
 	}
 	return n
-}
-
-// mayCreate refuses a further model of a tenant that has too many, or too large ones. mu is held.
-func (s *Server) mayCreate(entity string) error {
-	n, t := s.undeleted(entity), s.tenants[entity]
-	if n >= t.limits.Models {
-		return failf(http.StatusForbidden, "there are %d models already; delete one (DELETE %smodels/ID), whose run is kept",
-			n, Prefix)
-	}
-	return t.mayStore(0)
-}
-
-// fits checks that an existing model is the one that a request wants.
-func (s *Server) fits(m *model, req *wandbwire.CreateModel, isNew bool) error {
-	switch {
-	case isNew:
-		return nil
-	case !req.ReturnExisting:
-		return failf(http.StatusConflict, "the model %s exists; set return_existing, or choose another name", m.artifact())
-	case m.record.Base != req.BaseModel:
-		return failf(http.StatusConflict, "the model %s exists and has the base_model %q, not %.200q", m.artifact(),
-			m.record.Base, req.BaseModel)
-	}
-	return nil
 }
 
 func orDefault(p *string, fallback string) string {
@@ -316,15 +293,9 @@ func (s *Server) find(r *http.Request, name string) (*art.Model, *art.Pin, error
 	if m == nil {
 		return nil, nil, unknown
 	}
-	own, pin, err := s.pinned(r, m, alias, unknown)
-	return own, pin, public(err)
-}
-
-// pinned returns a model, and a pin of the step that an alias means.
-func (s *Server) pinned(r *http.Request, m *model, alias string, unknown error) (*art.Model, *art.Pin, error) {
 	own, err := s.open(r.Context(), m)
 	if err != nil || alias == "" || alias == "latest" {
-		return own, nil, err
+		return own, nil, public(err)
 	}
 	step, err := strconv.Atoi(strings.TrimPrefix(alias, "step"))
 	if err != nil || !strings.HasPrefix(alias, "step") {
@@ -334,7 +305,7 @@ func (s *Server) pinned(r *http.Request, m *model, alias string, unknown error) 
 	if errors.Is(err, art.ErrInvalid) {
 		return nil, nil, unknown
 	}
-	return own, pin, err
+	return own, pin, public(err)
 }
 
 // frozen returns a base model, registered when it is asked for first: for prompted baselines.

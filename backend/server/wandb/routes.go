@@ -37,39 +37,32 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	})
 }
 
-// route serves one route. It returns what is sent as JSON.
-type route = func(r *http.Request, by *access.Caller) (any, error)
+// handler serves one route. It returns what is sent as JSON.
+type handler = func(r *http.Request, by *access.Caller) (any, error)
 
-// table are the training routes, by their patterns below the prefix.
-func (s *Server) table() map[string]route {
-	return map[string]route{
-		"POST models":                           s.createModel,
-		"DELETE models/{id}":                    s.deleteModel,
-		"POST models/{id}/log":                  s.logGroups,
-		"GET models/{id}/checkpoints":           s.listCheckpoints,
-		"DELETE models/{id}/checkpoints":        s.deleteCheckpoints,
-		"POST training-jobs":                    s.createJob,
-		"POST sft-training-jobs":                s.createSFTJob,
-		"GET training-jobs/{id}/events":         s.listEvents,
-		"PUT artifacts/{project}/{artifact}":    s.putArtifact,
-		"DELETE artifacts/{project}/{artifact}": s.deleteArtifact,
-		"GET usage":                             s.showUsage,
-	}
+// route is a handler, and the scopes of which a key must have one. Without any it is for every key.
+type route struct {
+	serve handler
+	needs []access.Scope
 }
 
-// needs are the scopes of which a key must have one. GET usage is for every key. Those of the routes of inference are
-// in [Server.find].
-var needs = map[string][]access.Scope{
-	"POST models":                           {access.Train},
-	"DELETE models/{id}":                    {access.Delete},
-	"POST models/{id}/log":                  {access.Train},
-	"GET models/{id}/checkpoints":           {access.Train, access.List},
-	"DELETE models/{id}/checkpoints":        {access.Delete},
-	"POST training-jobs":                    {access.Train},
-	"POST sft-training-jobs":                {access.Train},
-	"GET training-jobs/{id}/events":         {access.Train, access.List},
-	"PUT artifacts/{project}/{artifact}":    {access.Train},
-	"DELETE artifacts/{project}/{artifact}": {access.Delete},
+// table are the training routes, by their patterns below the prefix. The scopes of the routes of inference are in
+// [Server.find].
+func (s *Server) table() map[string]route {
+	on := func(f handler, needs ...access.Scope) route { return route{f, needs} }
+	return map[string]route{
+		"POST models":                           on(s.createModel, access.Train),
+		"DELETE models/{id}":                    on(s.deleteModel, access.Delete),
+		"POST models/{id}/log":                  on(s.logGroups, access.Train),
+		"GET models/{id}/checkpoints":           on(s.listCheckpoints, access.Train, access.List),
+		"DELETE models/{id}/checkpoints":        on(s.deleteCheckpoints, access.Delete),
+		"POST training-jobs":                    on(s.createJob, access.Train),
+		"POST sft-training-jobs":                on(s.createSFTJob, access.Train),
+		"GET training-jobs/{id}/events":         on(s.listEvents, access.Train, access.List),
+		"PUT artifacts/{project}/{artifact}":    on(s.putArtifact, access.Train),
+		"DELETE artifacts/{project}/{artifact}": on(s.deleteArtifact, access.Delete),
+		"GET usage":                             on(s.showUsage),
+	}
 }
 
 // showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
@@ -83,9 +76,11 @@ func (s *Server) showUsage(_ *http.Request, by *access.Caller) (any, error) {
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, f := range s.table() {
+	for pattern, route := range s.table() {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, pattern, f) })
+		mux.HandleFunc(method+" "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+			s.serve(w, r, pattern, route)
+		})
 	}
 	none := func() []*art.Model { return nil }
 	inference := server.Routes(none, &server.Config{
@@ -135,13 +130,13 @@ func public(err error) error {
 }
 
 // serve serves a training route.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, f route) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, to route) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
 	var out any
 	err := unknownKey()
 	if by := s.users.Caller(r); by != nil {
-		if err = by.Needs(pattern, needs[pattern]...); err == nil {
-			out, err = f(r, by)
+		if err = by.Needs(pattern, to.needs...); err == nil {
+			out, err = to.serve(r, by)
 		}
 	}
 	status := http.StatusOK
@@ -227,12 +222,7 @@ func page[T any](r *http.Request, list []T, id func(T) string) (wandbwire.Page[T
 		limit = min(n, limit)
 	}
 	if after := query.Get("after"); after != "" {
-		at := -1
-		for i := range list {
-			if id(list[i]) == after {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(list, func(x T) bool { return id(x) == after })
 		if at < 0 {
 			return out, failf(http.StatusBadRequest, "after is %.80q, which is not in the list", after)
 		}

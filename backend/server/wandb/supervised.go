@@ -1,13 +1,13 @@
 package wandb
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goart-dev/art"
@@ -34,8 +34,11 @@ func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
 	if _, ok := s.backend.(driver.SFTTrainer); !ok {
 		return nil, failf(http.StatusNotImplemented, "%T has no supervised training", s.backend)
 	}
-	if err := s.mayRead(&req, by); err != nil {
-		return nil, err
+	// Refuse data sets of projects that the key does not cover. Other names are refused where they are read.
+	if parts := strings.Split(strings.TrimPrefix(req.DataURL, wandbwire.ArtifactScheme), "/"); len(parts) == 3 {
+		if err := by.ReachesProject(parts[1]); err != nil {
+			return nil, err
+		}
 	}
 	if _, _, err := s.dataset(&req, m); err != nil {
 		return nil, err
@@ -44,15 +47,6 @@ func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
 		return nil, err
 	}
 	return s.enqueue(m, body, by, true)
-}
-
-// mayRead refuses data sets of projects that the key does not cover. Other names are refused where they are read.
-func (s *Server) mayRead(req *wandbwire.CreateSFTJob, by *access.Caller) error {
-	name := strings.TrimPrefix(req.DataURL, wandbwire.ArtifactScheme)
-	if parts := strings.Split(name, "/"); len(parts) == 3 {
-		return by.ReachesProject(parts[1])
-	}
-	return nil
 }
 
 // supervise executes supervised training.
@@ -173,40 +167,29 @@ func conversations(data []byte, limits *Limits) (list []*art.Trajectory, err err
 	if err := checkCounts(limits.counts(), data); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for n := 1; lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+	n := 0
+	for text := range bytes.Lines(data) {
+		n++
+		if len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
 		if len(list) == limits.Trajectories {
 			return nil, failf(http.StatusBadRequest, "the data has more than %d lines; make several data sets of it", len(list))
 		}
-		t, err := conversation(lines.Bytes())
-		if err != nil {
+		var line struct {
+			Messages []art.Message `json:"messages"`
+			Tools    []art.Tool    `json:"tools"`
+		}
+		if err := json.Unmarshal(text, &line); err != nil {
 			return nil, failf(http.StatusBadRequest, "line %d of the data: %v", n, err)
 		}
-		list = append(list, t)
+		list = append(list, &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}})
 	}
-	if err := lines.Err(); err != nil {
-		return nil, failf(http.StatusBadRequest, "the data cannot be read: %v", err)
-	}
+
 	if len(list) == 0 {
 		return nil, failf(http.StatusBadRequest, "the data is empty")
 	}
 	return list, nil
-}
-
-// conversation reads one line.
-func conversation(data []byte) (*art.Trajectory, error) {
-	var line struct {
-		Messages []art.Message `json:"messages"`
-		Tools    []art.Tool    `json:"tools"`
-	}
-	if err := json.Unmarshal(data, &line); err != nil {
-		return nil, err
-	}
-	return &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}}, nil
 }
 
 // supervisedConfig converts the options of supervised training.
@@ -243,10 +226,8 @@ func learningRate(raw json.RawMessage) (float64, error) {
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
 		return 0, errors.New("learning_rate is neither a number nor a list of numbers")
 	}
-	for _, x := range list {
-		if x != list[0] {
-			return 0, errors.New("a learning_rate that changes from batch to batch is not supported; send one number")
-		}
+	if slices.Min(list) != slices.Max(list) {
+		return 0, errors.New("a learning_rate that changes from batch to batch is not supported; send one number")
 	}
 	return list[0], nil
 }

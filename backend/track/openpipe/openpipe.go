@@ -18,11 +18,16 @@ package openpipe
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
+	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,4 +126,204 @@ func (t *Tracker) send(ctx context.Context, r report) (lost int, err error) {
 		return 1, fmt.Errorf("a completion was not reported: %w", err)
 	}
 	return 0, nil
+}
+
+// report is what POST /report is told of a completion.
+type report struct {
+	messages [][]byte // of the request
+	request  request
+	outcome  outcome
+}
+
+// request has the fields of a request of OpenAI's chat API other than its messages. At least one is not left out.
+type request struct {
+	Model    string          `json:"model"`
+	Tools    json.RawMessage `json:"tools,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	art.Sampling
+	// In place of those of Sampling: 0 is off.
+	TopK      int `json:"top_k,omitempty"`
+	MaxTokens int `json:"max_tokens,omitempty"`
+}
+
+// outcome has the other fields of a report.
+type outcome struct {
+	Requested int64     `json:"requestedAt"` // ms
+	Received  int64     `json:"receivedAt"`  // ms
+	Response  *response `json:"respPayload,omitempty"`
+	Status    int       `json:"statusCode"`
+	Error     string    `json:"errorMessage,omitempty"`
+}
+
+// response is a reply of OpenAI's chat API.
+type response struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   usage    `json:"usage"`
+}
+
+type choice struct {
+	Index   int             `json:"index"`
+	Message json.RawMessage `json:"message"`
+	Finish  string          `json:"finish_reason"`
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+// Limits of metadata in OpenAI's API, whose form it has.
+const (
+	maxEntries = 16
+	maxKey     = 64
+	maxText    = 512
+)
+
+// reporter makes the reports of one rollout, or of a completion outside of one.
+type reporter struct {
+	rollout  *track.Rollout // nil for none
+	more     map[string]string
+	encoder  *track.Encoder
+	metadata map[int]json.RawMessage // by the step of the policy, which is all that differs within a rollout; -1 for none
+}
+
+func newReporter(r *track.Rollout, more map[string]string) *reporter {
+	encoder := track.NewEncoder(func(m *art.Message) ([]byte, error) { return m.MarshalJSON() })
+	return &reporter{r, more, encoder, map[int]json.RawMessage{}}
+}
+
+// report tells of a completion.
+func (r *reporter) report(e art.CompletionEvent) (report, error) {
+	messages, err := r.encoder.Messages(e.Request.Messages)
+	if err != nil {
+		return report{}, err
+	}
+	s := e.Request.Settings
+	out := report{messages: messages, request: request{
+		Model: e.Model.Name(), Sampling: s, TopK: s.TopK, MaxTokens: s.MaxTokens,
+	}}
+	if out.request.Metadata, err = r.metadataOf(e); err != nil {
+		return report{}, err
+	}
+	if len(e.Request.Tools) > 0 {
+		if out.request.Tools, err = r.encoder.Tools(e.Request.Tools); err != nil {
+			return report{}, err
+		}
+	}
+	out.outcome, err = r.outcome(e)
+	return out, err
+}
+
+// metadataOf returns the metadata of a completion; nil for none.
+func (r *reporter) metadataOf(e art.CompletionEvent) (json.RawMessage, error) {
+	step := -1
+	if e.Response != nil && e.Response.Message.Sample != nil {
+		step = e.Response.Message.Sample.Step
+	}
+	data, ok := r.metadata[step]
+	if ok {
+		return data, nil
+	}
+	list := metadata(step, r.rollout, r.more)
+	var err error
+	if len(list) > 0 {
+		data, err = json.Marshal(list)
+	}
+	r.metadata[step] = data
+	return data, err
+}
+
+func (r *reporter) outcome(e art.CompletionEvent) (outcome, error) {
+	out := outcome{
+		Requested: e.Time.UnixMilli(), Received: e.Time.Add(e.Duration).UnixMilli(), Status: http.StatusOK,
+	}
+	if e.Err != nil {
+		out.Status, out.Error = http.StatusInternalServerError, e.Err.Error()
+		return out, nil
+	}
+	message, err := r.encoder.Message(&e.Response.Message)
+	prompt, completion := e.Response.Usage.PromptTokens, e.Response.Usage.CompletionTokens
+	out.Response = &response{
+		ID: e.Response.ID, Object: "chat.completion", Created: e.Time.Unix(), Model: e.Response.Model,
+		Choices: []choice{{0, message, e.Response.Finish}}, Usage: usage{prompt, completion, prompt + completion},
+	}
+	return out, err
+}
+
+// body is the JSON of a report.
+func (r *report) body() ([]byte, error) {
+	request, err := json.Marshal(r.request)
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := json.Marshal(r.outcome)
+	size := len(request) + len(outcome) + 64
+	for _, m := range r.messages {
+		size += len(m) + 1
+	}
+	b := append(make([]byte, 0, size), `{"reqPayload":{"messages":`...)
+	b = track.AppendArray(b, r.messages)
+	for _, object := range [][]byte{request, outcome} {
+		b = append(append(b, ','), object[1:]...)
+	}
+	return b, err
+}
+
+// metadata are texts to find a completion by: those of the options, the step of the policy unless it is -1, the reward
+// and the place of the rollout, and then what the trajectory has, in the order of names, as far as there is room.
+func metadata(step int, r *track.Rollout, more map[string]string) map[string]string {
+	out := map[string]string{}
+	add := func(key, value string) {
+		if _, taken := out[key]; !taken && len(out) < maxEntries && len(key) <= maxKey {
+			out[key] = cut(value)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(more)) {
+		add(key, more[key])
+	}
+	if step >= 0 {
+		add("policy_step", strconv.Itoa(step))
+	}
+	if r == nil {
+		return out
+	}
+	add("scenario", strconv.Itoa(r.Start.Scenario))
+	add("attempt", strconv.Itoa(r.Start.Attempt))
+	if r.End == nil {
+		return out
+	}
+	if r.End.Failure != nil {
+		add("failure", r.End.Failure.Type)
+	}
+	if t := r.End.Trajectory; t != nil {
+
+		if !math.IsNaN(t.Reward) {
+			add("reward", number(t.Reward))
+		}
+		for _, key := range slices.Sorted(maps.Keys(t.Metrics)) {
+			add(key, number(t.Metrics[key]))
+		}
+		for _, key := range slices.Sorted(maps.Keys(t.Metadata)) {
+			add(key, fmt.Sprint(t.Metadata[key]))
+		}
+	}
+	return out
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// cut returns the first maxText characters.
+func cut(text string) string {
+	if len(text) <= maxText { // bytes
+		return text
+	}
+	if runes := []rune(text); len(runes) > maxText {
+		return string(runes[:maxText])
+	}
+	return text
 }

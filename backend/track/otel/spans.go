@@ -1,8 +1,13 @@
 package otel
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -133,4 +138,236 @@ func resultOf(messages []art.Message, id string) *art.Message {
 		}
 	}
 	return nil
+}
+
+// The names are those of the semantic conventions 1.41 for generative AI, which later ones have kept for spans. What
+// they have no name for begins with "art.".
+
+// agentName is the name of the first model that was asked.
+func agentName(r *track.Rollout) string {
+	for _, e := range r.Completions {
+		return e.Model.Name()
+	}
+	return "agent"
+}
+
+// failureOf returns the failure of a rollout, nil for none.
+func failureOf(r *track.Rollout) *art.Failure {
+	if r.End == nil {
+		return nil
+	}
+	return r.End.Failure
+}
+
+// agentAttributes describe a rollout.
+func (b *builder) agentAttributes(r *track.Rollout) []attribute.KeyValue {
+	input, output := 0, 0
+	for _, e := range r.Completions {
+		if e.Response != nil {
+			input, output = input+e.Response.Usage.PromptTokens, output+e.Response.Usage.CompletionTokens
+		}
+	}
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "invoke_agent"),
+		attribute.String("gen_ai.provider.name", b.opts.Provider),
+		attribute.String("gen_ai.agent.name", agentName(r)),
+		attribute.Int("gen_ai.usage.input_tokens", input), attribute.Int("gen_ai.usage.output_tokens", output),
+		attribute.Int64("art.gather", int64(r.Start.Gather)), attribute.Int("art.scenario", r.Start.Scenario),
+		attribute.Int("art.attempt", r.Start.Attempt),
+	}
+	if r.End == nil || r.End.Trajectory == nil {
+		return out
+	}
+	t := r.End.Trajectory
+	for _, key := range slices.Sorted(maps.Keys(t.Metrics)) {
+		out = append(out, attribute.Float64("art.metrics."+key, t.Metrics[key]))
+	}
+	if b.opts.Content {
+		for _, key := range slices.Sorted(maps.Keys(t.Metadata)) {
+			out = append(out, attribute.String("art.metadata."+key, fmt.Sprint(t.Metadata[key])))
+		}
+	}
+	return out
+}
+
+// chatAttributes describe a completion. They are valid until those of the next.
+func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
+	s := e.Request.Settings
+	out := append(b.scratch[:0],
+		attribute.String("gen_ai.operation.name", "chat"),
+		attribute.String("gen_ai.provider.name", b.opts.Provider),
+		attribute.String("gen_ai.request.model", e.Model.Name()),
+		attribute.Float64("gen_ai.request.temperature", s.Temperature),
+		attribute.Float64("gen_ai.request.top_p", s.TopP),
+		attribute.Int64("gen_ai.request.seed", int64(s.Seed)),
+		attribute.Int("art.try", e.Try))
+	if s.TopK > 0 {
+		out = append(out, attribute.Int("gen_ai.request.top_k", s.TopK))
+	}
+	if s.MaxTokens > 0 {
+		out = append(out, attribute.Int("gen_ai.request.max_tokens", s.MaxTokens))
+	}
+	if len(s.Stop) > 0 {
+		out = append(out, attribute.StringSlice("gen_ai.request.stop_sequences", s.Stop))
+	}
+	if b.opts.Content {
+		out = append(out, b.requestContent(e.Request)...)
+	}
+	if e.Response != nil {
+		out = b.responseAttributes(out, e.Response)
+	}
+	b.scratch = out
+	return out
+}
+
+// responseAttributes adds those of a reply.
+func (b *builder) responseAttributes(out []attribute.KeyValue, r *art.ChatResponse) []attribute.KeyValue {
+	out = append(out,
+		attribute.String("gen_ai.response.id", r.ID),
+		attribute.String("gen_ai.response.model", r.Model),
+		attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}),
+		attribute.Int("gen_ai.usage.input_tokens", r.Usage.PromptTokens),
+		attribute.Int("gen_ai.usage.output_tokens", r.Usage.CompletionTokens),
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens))
+	if r.Message.Sample != nil {
+		out = append(out, attribute.Int("art.policy_step", r.Message.Sample.Step))
+	}
+	if b.opts.Content {
+		out = append(out, attribute.String("gen_ai.output.messages", asJSON([]message{convert(&r.Message, r.Finish)})))
+	}
+	return out
+}
+
+// toolAttributes describe a call of a tool.
+func (b *builder) toolAttributes(call art.ToolCall, result *art.Message) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", call.Name),
+		attribute.String("gen_ai.tool.call.id", call.ID),
+		attribute.String("gen_ai.tool.type", "function"),
+	}
+	if b.opts.Content {
+		out = append(out, attribute.String("gen_ai.tool.call.arguments", call.Arguments),
+			attribute.String("gen_ai.tool.call.result", result.Content))
+	}
+	return out
+}
+
+// message is a message of the conventions.
+type message struct {
+	Role   art.Role `json:"role"`
+	Parts  []part   `json:"parts"`
+	Finish string   `json:"finish_reason,omitempty"`
+}
+
+// part is a part of a message.
+type part struct {
+	Type      string `json:"type"`
+	Content   string `json:"content,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Arguments any    `json:"arguments,omitempty"`
+	Result    string `json:"result,omitempty"`
+}
+
+// convert returns a message in the form of the conventions.
+func convert(m *art.Message, finish string) message {
+	out := message{Role: m.Role, Finish: finish, Parts: []part{}}
+	if m.Role == art.RoleTool {
+		out.Parts = append(out.Parts, part{Type: "tool_call_response", ID: m.ToolCallID, Result: m.Content})
+		return out
+	}
+	if m.Reasoning != "" {
+		out.Parts = append(out.Parts, part{Type: "reasoning", Content: m.Reasoning})
+	}
+	if m.Content != "" {
+		out.Parts = append(out.Parts, part{Type: "text", Content: m.Content})
+	}
+	for _, call := range m.ToolCalls {
+		var arguments any = call.Arguments
+		if json.Valid([]byte(call.Arguments)) {
+			arguments = json.RawMessage(call.Arguments)
+		}
+		out.Parts = append(out.Parts, part{Type: "tool_call", ID: call.ID, Name: call.Name, Arguments: arguments})
+	}
+	return out
+}
+
+// newEncoder encodes messages in the form of the conventions.
+func newEncoder() *track.Encoder {
+	return track.NewEncoder(func(m *art.Message) ([]byte, error) { return json.Marshal(convert(m, "")) })
+}
+
+// requestContent is what was asked: messages and tools.
+func (b *builder) requestContent(r *art.ChatRequest) []attribute.KeyValue {
+	messages, err := b.encoder.Messages(r.Messages)
+	out := []attribute.KeyValue{attribute.String("gen_ai.input.messages", asText(track.AppendArray(nil, messages), err))}
+	if len(r.Tools) > 0 {
+		out = append(out, attribute.String("gen_ai.tool.definitions", asText(b.encoder.Tools(r.Tools))))
+	}
+	return out
+}
+
+// asJSON returns the JSON of what has one.
+func asJSON(v any) string { return asText(json.Marshal(v)) }
+
+// asText returns JSON, or that of the error.
+func asText(data []byte, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%q", err.Error())
+	}
+	return string(data)
+}
+
+// evaluation is a number that says how good a rollout was.
+type evaluation struct {
+	name        string
+	value       float64
+	explanation string // content
+}
+
+// evaluationsOf returns the reward, and the score of a judge of package ruler with its explanations. NaN is left out.
+func evaluationsOf(r *track.Rollout) []evaluation {
+	if r.End == nil || r.End.Trajectory == nil {
+		return nil
+	}
+	t := r.End.Trajectory
+	out := []evaluation{{name: "reward", value: t.Reward}}
+	if score, ok := t.Metrics["ruler_score"]; ok {
+		var lines []string
+		for _, line := range t.Logs {
+			if strings.HasPrefix(line, "ruler (") {
+				lines = append(lines, line)
+			}
+		}
+		out = append(out, evaluation{"ruler", score, strings.Join(lines, "\n")})
+	}
+	finite := out[:0]
+	for _, e := range out {
+		if !math.IsNaN(e.value) && !math.IsInf(e.value, 0) {
+			finite = append(finite, e)
+		}
+	}
+	return finite
+}
+
+func (e evaluation) attributes(content bool) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		attribute.String("gen_ai.evaluation.name", e.name),
+		attribute.Float64("gen_ai.evaluation.score.value", e.value),
+	}
+	if content && e.explanation != "" {
+		out = append(out, attribute.String("gen_ai.evaluation.explanation", e.explanation))
+	}
+	return out
+}
+
+func (e evaluation) score(at identity, end time.Time, content bool) Score {
+	s := Score{
+		Trace: hex.EncodeToString(at.trace[:]), Span: hex.EncodeToString(at.span[:]), Name: e.name, Value: e.value, Time: end,
+	}
+	if content {
+		s.Explanation = e.explanation
+	}
+	return s
 }

@@ -1,12 +1,19 @@
 package wandb
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -115,4 +122,137 @@ func (h *history) read(row map[string]any, values track.Values) {
 			metrics[h.names.in(key)] = x
 		}
 	}
+}
+
+// artNames are the names of ART 0.5.23 for metrics that are the same, so that its dashboards show them. Others keep
+// their names, which are ART's too where docs/coming-from-art.md says so.
+var artNames = map[string]string{
+	"loss/policy":                  "loss/train",
+	"loss/kl_old_new":              "loss/kl_div",
+	"loss/clipped_fraction":        "loss/clipped_token_fraction",
+	"data/groups":                  "data/step_num_groups_submitted",
+	"data/groups_trainable":        "data/step_num_groups_trainable",
+	"data/trajectories":            "data/step_num_trajectories",
+	"data/updates":                 "data/step_num_gradient_steps",
+	"data/cum/updates":             "data/cum/num_gradient_steps",
+	"data/tokens_sampled":          "data/step_rollout_tokens",
+	"data/tokens_trained":          "data/step_trainable_assistant_tokens",
+	"data/tokens_computed":         "data/step_executed_token_equivalents",
+	"time/train_s":                 "time/step_backend_train_s",
+	"throughput/train_tok_per_s":   "throughput/avg_trainer_tok_per_s",
+	"throughput/rollout_tok_per_s": "throughput/avg_rollout_tok_per_s",
+}
+
+// ownNames is the inverse of artNames.
+var ownNames = func() map[string]string {
+	own := make(map[string]string, len(artNames))
+	for name, art := range artNames {
+		own[art] = name
+	}
+	return own
+}()
+
+// names translates metrics.
+type names struct {
+	own bool // keep the names of this library
+}
+
+// out returns the name in W&B.
+func (n names) out(key string) string {
+	if name, ok := artNames[key]; ok && !n.own {
+		return name
+	}
+	return key
+}
+
+// in returns the name of this library.
+func (n names) in(key string) string {
+	if name, ok := ownNames[key]; ok && !n.own {
+		return name
+	}
+	return key
+}
+
+// columns of a table of trajectories.
+var columns = []string{"group", "attempt", "reward", "advantage", "tokens", "conversation", "metrics"}
+
+// table returns the file of a table with up to n trajectories, and the value of a row that shows it.
+func table(g track.Groups, n int) (name string, file []byte, value map[string]any, err error) {
+	rows := [][]any{}
+	for i, group := range g.Groups {
+		if group == nil {
+			continue
+		}
+		for j, t := range group.Trajectories {
+			if t != nil && len(rows) < n {
+				rows = append(rows, tableRow(g, t, i, j))
+			}
+		}
+	}
+	file, err = json.Marshal(map[string]any{"columns": columns, "data": rows})
+	if err != nil {
+		return "", nil, nil, err
+	}
+	sum := sha256.Sum256(file)
+	digest := hex.EncodeToString(sum[:])
+	name = path.Join("media", "table", g.Split, fmt.Sprintf("trajectories_%d_%s.table.json", g.Step, digest[:20]))
+	return name, file, map[string]any{
+		"_type": "table-file", "path": name, "sha256": digest, "size": len(file), "ncols": len(columns), "nrows": len(rows),
+	}, nil
+}
+
+func tableRow(g track.Groups, t *art.Trajectory, group, attempt int) []any {
+	var advantage any
+	if group < len(g.Advantages) && attempt < len(g.Advantages[group]) {
+		if a := g.Advantages[group][attempt]; a == a { // not NaN
+			advantage = a
+		}
+	}
+	tokens := 0
+	for _, s := range t.Samples() {
+		tokens += len(s.IDs)
+	}
+	return []any{group, attempt, number(t.Reward), advantage, tokens, conversation(t), asJSON(finite(t.Metrics))}
+}
+
+// maxCell bounds the conversation in a table, in bytes: people read the beginning, and the run directory has all of it.
+const maxCell = 64 << 10
+
+// conversation writes what was said, up to maxCell.
+func conversation(t *art.Trajectory) string {
+	var b strings.Builder
+	for _, h := range t.Histories() {
+		for i := range h.Messages {
+			m := &h.Messages[i]
+			fmt.Fprintf(&b, "%s: %s%s\n", m.Role, part(m.Reasoning), part(m.Content))
+			for _, call := range m.ToolCalls {
+				fmt.Fprintf(&b, "  -> %s(%s)\n", part(call.Name), part(call.Arguments))
+			}
+			if b.Len() > maxCell {
+				return part(b.String())
+			}
+		}
+	}
+	return b.String()
+}
+
+// part returns the first maxCell bytes, whole characters, and a mark where something is left out.
+func part(text string) string {
+	if len(text) <= maxCell {
+		return text
+	}
+	n := maxCell
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + " ..."
+}
+
+// finite returns numbers in a form that has JSON.
+func finite(metrics map[string]float64) map[string]any {
+	out := make(map[string]any, len(metrics))
+	for key, x := range metrics {
+		out[key] = number(x)
+	}
+	return out
 }

@@ -33,7 +33,17 @@ func Redirecting(t *testing.T, status int) (url string, got func() int) {
 func Echoing(t *testing.T, status int) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text := said(r)
+		var all []string
+		for name, values := range r.Header {
+			for _, value := range values {
+				all = append(all, name+": "+value)
+				if _, rest, ok := strings.Cut(value, " "); ok {
+					plain, _ := base64.StdEncoding.DecodeString(rest)
+					all = append(all, "so "+rest, "or "+string(plain))
+				}
+			}
+		}
+		text := strings.ToValidUTF8(strings.Join(all, "; "), "?")
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Error-Message", text)
 		w.WriteHeader(status)
@@ -49,21 +59,6 @@ func Echoing(t *testing.T, status int) (url string) {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-// said is what the headers of a request say.
-func said(r *http.Request) string {
-	var all []string
-	for name, values := range r.Header {
-		for _, value := range values {
-			all = append(all, name+": "+value)
-			if _, rest, ok := strings.Cut(value, " "); ok {
-				plain, _ := base64.StdEncoding.DecodeString(rest)
-				all = append(all, "so "+rest, "or "+string(plain))
-			}
-		}
-	}
-	return strings.ToValidUTF8(strings.Join(all, "; "), "?")
 }
 
 // Leaks returns the form in which a text has the key, "" for none.
