@@ -2,7 +2,7 @@ package tinkerwire
 
 import (
 	"encoding/json"
-	"errors"
+
 	"fmt"
 	"maps"
 	"slices"
@@ -54,62 +54,57 @@ type Bounds struct {
 }
 
 // take counts one element of a kind down.
-func take(left *int, kind string) error {
+func take(left *int, kind string) {
 	if *left--; *left < 0 {
-		return fmt.Errorf("there are more %s than a request may have; split it", kind)
+		damaged("there are more %s than a request may have; split it", kind)
 	}
-	return nil
 }
 
 // parseDatum reads the message Datum. Spans of provenance are skipped.
-func parseDatum(message []byte, left *Bounds) (d Datum, err error) {
-	d.Inputs = map[string]Tensor{}
-	err = eachField(message, func(f field) error {
+func parseDatum(message []byte, left *Bounds) Datum {
+	d := Datum{Inputs: map[string]Tensor{}}
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
-			if err := take(&left.Chunks, "chunks"); err != nil {
-				return err
-			}
-			c, err := parseChunk(f.bytes())
-			d.Input.Chunks = append(d.Input.Chunks, c)
-			return err
+			take(&left.Chunks, "chunks")
+			d.Input.Chunks = append(d.Input.Chunks, parseChunk(f.bytes()))
 		case 2:
-			if err := take(&left.Tensors, "tensors"); err != nil {
-				return err
+			take(&left.Tensors, "tensors")
+			var t Tensor
+			key := f.entry(func(f field) { t = parseTensor(f.bytes()) })
+			if t.DType == "" {
+				damaged("%.20q has no tensor", key)
 			}
-			return parseTensorEntry(f, d.Inputs)
+			d.Inputs[key] = t
 		}
-		return nil
-	})
-	return d, err
+	}
+	return d
 }
 
 // parseChunk reads the message Chunk.
-func parseChunk(message []byte) (c Chunk, err error) {
-	err = eachField(message, func(f field) error {
+func parseChunk(message []byte) (c Chunk) {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			c.Type = ChunkText
-			return eachField(f.bytes(), func(f field) (err error) {
+			for f := range fields(f.bytes()) {
 				if f.number == 1 {
-					c.Tokens, err = ints(f.bytes())
+					c.Tokens = numbersOf[int32](f.bytes())
 				}
-				return err
-			})
+			}
 		case 2:
 			c.Type = "image"
 		case 3:
 			c.Type = "dmel"
 		}
-		return nil
-	})
-	return c, err
+	}
+	return c
 }
 
 // appendDatum writes the message Datum.
 func appendDatum(b []byte, d *Datum) []byte {
 	for i := range d.Input.Chunks {
-		b = appendBytes(b, 1, appendBytes(nil, 1, appendBytes(nil, 1, putInts(d.Input.Chunks[i].Tokens))))
+		b = appendBytes(b, 1, appendBytes(nil, 1, appendBytes(nil, 1, put(d.Input.Chunks[i].Tokens))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Inputs)) {
 		t := d.Inputs[name]
@@ -130,78 +125,67 @@ type ForwardRequest struct {
 }
 
 // ParseForwardRequest reads the message ForwardBackwardRequest.
-func ParseForwardRequest(message []byte, bounds Bounds) (*ForwardRequest, error) {
-	r, left := &ForwardRequest{}, &bounds
-	err := eachField(message, func(f field) error {
+func ParseForwardRequest(message []byte, bounds Bounds) (_ *ForwardRequest, err error) {
+	defer catch(&err, "the body is no ForwardBackwardRequest: ")
+	r := &ForwardRequest{}
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			r.ModelID = f.text()
 		case 2:
 			r.SeqID = int(int32(f.integer()))
 		case 3:
-			if err := take(&left.Data, "data"); err != nil {
-				return err
-			}
-			d, err := parseDatum(f.bytes(), left)
-			r.Data = append(r.Data, d)
-			return err
+			take(&bounds.Data, "data")
+			r.Data = append(r.Data, parseDatum(f.bytes(), &bounds))
 		case 4:
 			r.Loss = f.text()
 		case 5, 7:
-			if err := take(&left.Options, "options of the loss"); err != nil {
-				return err
-			}
-			return r.parseConfig(f)
+			take(&bounds.Options, "options of the loss")
+			r.parseConfig(f)
 		case 6:
 			r.ForwardOnly = f.integer() != 0
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the body is no ForwardBackwardRequest: %w", err)
 	}
 	return r, nil
 }
 
 // parseConfig reads an option of the loss: of field 5, a number, or of field 7, a number or a text.
-func (r *ForwardRequest) parseConfig(f field) error {
-	var number *float64
-	var text string
-	key, err := f.entry(func(value field) error {
+func (r *ForwardRequest) parseConfig(f field) {
+	var value any = ""
+	key := f.entry(func(option field) {
 		if f.number == 5 {
-			number = new(value.double())
-			return nil
+			value = option.double()
+			return
 		}
-		return eachField(value.bytes(), func(f field) error {
-			switch f.number {
-			case 1:
-				number = new(f.double())
-			case 2:
-				text = f.text()
+		for f := range fields(option.bytes()) {
+			switch _, number := value.(float64); {
+			case f.number == 1:
+				value = f.double()
+			case f.number == 2 && !number:
+				value = f.text()
 			}
-			return nil
-		})
+		}
 	})
-	if number != nil {
-		r.setConfig(key, *number)
-	} else {
-		r.setText(key, text)
-	}
-	return err
+	r.set(key, value)
 }
 
-func (r *ForwardRequest) setConfig(key string, x float64) {
-	if r.Config == nil {
-		r.Config = map[string]float64{}
+// set sets an option of the loss: a number or a text. It reports whether value is one of these.
+func (r *ForwardRequest) set(key string, value any) bool {
+	switch value := value.(type) {
+	case float64:
+		if r.Config == nil {
+			r.Config = map[string]float64{}
+		}
+		r.Config[key] = value
+	case string:
+		if r.Text == nil {
+			r.Text = map[string]string{}
+		}
+		r.Text[key] = value
+	default:
+		return false
 	}
-	r.Config[key] = x
-}
-
-func (r *ForwardRequest) setText(key, text string) {
-	if r.Text == nil {
-		r.Text = map[string]string{}
-	}
-	r.Text[key] = text
+	return true
 }
 
 // Proto writes the message ForwardBackwardRequest. Text is not written.
@@ -252,13 +236,7 @@ func (r *ForwardRequest) UnmarshalJSON(data []byte) error {
 	}
 	r.Data, r.Loss = in.Data, in.Loss
 	for key, value := range in.Config {
-		switch value := value.(type) {
-		case float64:
-			r.setConfig(key, value)
-		case string:
-			r.setText(key, value)
-		case nil:
-		default:
+		if value != nil && !r.set(key, value) {
 			return fmt.Errorf("loss_fn_config %.40q is neither a number nor a text", key)
 		}
 	}
@@ -331,8 +309,7 @@ func (o *ForwardOutput) batched(name string) []byte {
 		data = append(data, t.bytes()...)
 		offsets = append(offsets, int64(len(data)))
 	}
-	b := appendBytes(nil, 1, data)
-	b = appendBytes(b, 2, putLongs(offsets))
+	b := appendBytes(appendBytes(nil, 1, data), 2, put(offsets))
 	first := o.Outputs[0][name]
 	b = appendInteger(b, 3, int64(slices.Index(dtypes, first.DType)))
 	if len(first.Shape) > 1 {
@@ -342,101 +319,79 @@ func (o *ForwardOutput) batched(name string) []byte {
 }
 
 // ParseForwardOutput reads the message ForwardBackwardOutput.
-func ParseForwardOutput(message []byte) (*ForwardOutput, error) {
+func ParseForwardOutput(message []byte) (_ *ForwardOutput, err error) {
+	defer catch(&err, "the body is no ForwardBackwardOutput: ")
 	o := &ForwardOutput{Metrics: map[string]float64{}}
-	err := eachField(message, func(f field) error {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			o.Type = f.text()
 		case 2:
-			return o.parseRecord(f.bytes())
+			o.parseRecord(f.bytes())
 		case 3:
 			var x float64
-			key, err := f.entry(func(f field) error { x = f.double(); return nil })
+			key := f.entry(func(f field) { x = f.double() })
 			o.Metrics[key] = x
-			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the body is no ForwardBackwardOutput: %w", err)
 	}
 	return o, nil
 }
 
 // parseRecord reads the message ArrayRecord.
-func (o *ForwardOutput) parseRecord(message []byte) error {
-	fields := map[string][]Tensor{}
+func (o *ForwardOutput) parseRecord(message []byte) {
+	tensors := map[string][]Tensor{}
 	count, longest := int64(-1), 0
-	err := eachField(message, func(f field) error {
+	for f := range fields(message) {
 		switch f.number {
 		case 2:
 			var list []Tensor
-			key, err := f.entry(func(f field) (err error) {
-				list, err = parseBatched(f.bytes())
-				return err
-			})
-			fields[key], longest = list, max(longest, len(list))
-			return err
+			key := f.entry(func(f field) { list = parseBatched(f.bytes()) })
+			tensors[key], longest = list, max(longest, len(list))
 		case 3:
 			count = f.integer()
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	if count >= 0 && count != int64(longest) {
-		return fmt.Errorf("a record of %d data has tensors of %d", count, longest)
+		damaged("a record of %d data has tensors of %d", count, longest)
 	}
 	from := len(o.Outputs)
 	for range longest {
 		o.Outputs = append(o.Outputs, map[string]Tensor{})
 	}
-	for name, list := range fields {
+	for name, list := range tensors {
 		if len(list) != longest {
-			return fmt.Errorf("%.40q has tensors of %d data, others of %d", name, len(list), longest)
+			damaged("%.40q has tensors of %d data, others of %d", name, len(list), longest)
 		}
 		for i, t := range list {
 			o.Outputs[from+i][name] = t
 		}
 	}
-	return nil
 }
 
-// parseBatched reads the message BatchedTensor: the tensors of one name.
-func parseBatched(message []byte) ([]Tensor, error) {
+// parseBatched reads the message BatchedTensor: the tensors of one name, each between neighbouring offsets.
+func parseBatched(message []byte) []Tensor {
 	var data []byte
 	var offsets, trailing []int64
 	kind := ""
-	err := eachField(message, func(f field) (err error) {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			data = f.bytes()
 		case 2:
-			offsets, err = longs(f.bytes())
+			offsets = numbersOf[int64](f.bytes())
 		case 3:
-			kind, err = dtype(f.integer())
+			kind = dtype(f.integer())
 		case 4:
-			trailing, err = f.integers(trailing)
+			trailing = f.integers(trailing)
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return cut(data, offsets, Tensor{DType: kind, Shape: trailing})
-}
-
-// cut makes a tensor of each pair of neighbouring offsets. like has the type and the shape without its first dimension.
-func cut(data []byte, offsets []int64, like Tensor) ([]Tensor, error) {
 	if len(offsets) == 0 {
-		return nil, errors.New("a batched tensor has no offsets")
+		damaged("a batched tensor has no offsets")
 	}
 	row := int64(1)
-	for _, d := range like.Shape {
+	for _, d := range trailing {
 		if d <= 0 || row > int64(1)<<32/d {
-			return nil, fmt.Errorf("a batched tensor has the trailing shape %v", like.Shape)
+			damaged("a batched tensor has the trailing shape %v", trailing)
 		}
 		row *= d
 	}
@@ -444,17 +399,15 @@ func cut(data []byte, offsets []int64, like Tensor) ([]Tensor, error) {
 	for i := range list {
 		from, to := offsets[i], offsets[i+1]
 		if from < 0 || to < from || to > int64(len(data)) {
-			return nil, fmt.Errorf("a batched tensor has the offsets %d and %d for %d bytes", from, to, len(data))
+			damaged("a batched tensor has the offsets %d and %d for %d bytes", from, to, len(data))
 		}
-		t := Tensor{DType: like.DType}
-		if err := t.fill(data[from:to]); err != nil {
-			return nil, err
-		}
+		t := &list[i]
+		t.DType = kind
+		t.fill(data[from:to])
 		if int64(t.Len())%row != 0 {
-			return nil, fmt.Errorf("a tensor of %d values has the trailing shape %v", t.Len(), like.Shape)
+			damaged("a tensor of %d values has the trailing shape %v", t.Len(), trailing)
 		}
-		t.Shape = append([]int64{int64(t.Len()) / row}, like.Shape...)
-		list[i] = t
+		t.Shape = append([]int64{int64(t.Len()) / row}, trailing...)
 	}
-	return list, nil
+	return list
 }

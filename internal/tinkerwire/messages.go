@@ -26,7 +26,6 @@ type Request struct {
 	TTLSeconds      *float64 `json:"ttl_seconds,omitempty"`
 	Overwrite       bool     `json:"overwrite,omitempty"`
 	Kind            string   `json:"kind,omitempty"`
-	AccessToken     string   `json:"weights_access_token,omitempty"`
 	Recipients      []string `json:"age_encryption_recipients,omitempty"`
 
 	SamplingSessionSeqID *int   `json:"sampling_session_seq_id,omitempty"`
@@ -35,9 +34,8 @@ type Request struct {
 	// Extensions are those of ours that a client knows; Tinker has none. See [PolicyWeights] and [NoTarget].
 	Extensions []string `json:"extensions,omitempty"`
 
-	RequestID         string `json:"request_id,omitempty"`
-	AllowMetadataOnly bool   `json:"allow_metadata_only,omitempty"`
-	TinkerPath        string `json:"tinker_path,omitempty"`
+	RequestID  string `json:"request_id,omitempty"`
+	TinkerPath string `json:"tinker_path,omitempty"`
 }
 
 // PolicyWeights is an extension: policy losses take the input "weights" too. A server that has it says so in the answer
@@ -84,19 +82,13 @@ type Result struct {
 	SamplingSessionID string             `json:"sampling_session_id,omitempty"`
 	SampleSequenceIDs []string           `json:"sample_sequence_ids,omitempty"`
 	Path              string             `json:"path,omitempty"`
-	TinkerPath        string             `json:"tinker_path,omitempty"`
 	SizeBytes         int64              `json:"size_bytes,omitempty"`
 	Metrics           map[string]float64 `json:"metrics,omitempty"`
 	Type              string             `json:"type,omitempty"`
 	QueueState        string             `json:"queue_state,omitempty"`
-	QueueStateReason  string             `json:"queue_state_reason,omitempty"`
 	Status            string             `json:"status,omitempty"`
-	PayloadSize       int                `json:"response_payload_size,omitempty"`
 	Error             string             `json:"error,omitempty"`
 	Category          string             `json:"category,omitempty"`
-	InfoMessage       string             `json:"info_message,omitempty"`
-	WarningMessage    string             `json:"warning_message,omitempty"`
-	ErrorMessage      string             `json:"error_message,omitempty"`
 }
 
 // The categories of errors of futures, and the state of one that waits.
@@ -119,7 +111,6 @@ type ModelInfo struct {
 
 // ModelData describes the base of a model.
 type ModelData struct {
-	Arch        string `json:"arch,omitempty"`
 	ModelName   string `json:"model_name"`
 	TokenizerID string `json:"tokenizer_id,omitempty"`
 }

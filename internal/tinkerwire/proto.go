@@ -7,8 +7,8 @@ package tinkerwire
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,39 +20,61 @@ const ProtoType = "application/x-protobuf"
 // JSONType is the content type of the JSON dialect.
 const JSONType = "application/json"
 
+// damage is the panic of what parses a message, which [catch] makes an error.
+type damage struct{ error }
+
+// damaged ends the parsing of a message.
+func damaged(format string, args ...any) { panic(damage{fmt.Errorf(format, args...)}) }
+
+// catch makes an error of damage, behind a prefix. It is deferred.
+func catch(err *error, prefix string) {
+	switch p := recover().(type) {
+	case nil:
+	case damage:
+		*err = fmt.Errorf("%s%w", prefix, p.error)
+	default:
+		panic(p)
+	}
+}
+
 // field is one field of a message. bits is a varint or a fixed number, data what has a length.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
 	bits   uint64
 	data   []byte
-	wrong  *bool // set when the field is read as another type
 }
 
-// eachField calls visit for the fields of a message, in their order.
-func eachField(message []byte, visit func(field) error) error {
-	wrong := false
-	for len(message) > 0 {
-		f, n, err := nextField(message)
-		if err != nil {
-			return err
-		}
-		message, f.wrong = message[n:], &wrong
-		if err := visit(f); err != nil {
-			return fmt.Errorf("field %d: %w", f.number, err)
-		}
-		if wrong {
-			return fmt.Errorf("field %d has wire type %d", f.number, f.kind)
+// fields yields the fields of a message, in their order. Damage within one names it.
+func fields(message []byte) iter.Seq[field] {
+	return func(yield func(field) bool) {
+		for len(message) > 0 {
+			f, n := nextField(message)
+			if message = message[n:]; !f.yield(yield) {
+				return
+			}
 		}
 	}
-	return nil
+}
+
+func (f field) yield(to func(field) bool) bool {
+	defer func() {
+		p := recover()
+		if d, ok := p.(damage); ok {
+			damaged("field %d: %w", f.number, d.error)
+		}
+		if p != nil {
+			panic(p)
+		}
+	}()
+	return to(f)
 }
 
 // nextField reads a field and returns its length.
-func nextField(b []byte) (f field, n int, err error) {
+func nextField(b []byte) (f field, n int) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {
-		return f, 0, errors.New("it is not protobuf")
+		damaged("it is not protobuf")
 	}
 	f.number, f.kind = number, kind
 	rest, length := b[n:], 0
@@ -67,78 +89,59 @@ func nextField(b []byte) (f field, n int, err error) {
 		length = protowire.ConsumeFieldValue(number, kind, rest)
 	}
 	if length < 0 {
-		return f, 0, fmt.Errorf("field %d is cut off or damaged", number)
+		damaged("field %d is cut off or damaged", number)
 	}
-	return f, n + length, nil
+	return f, n + length
 }
 
-// as notes whether the field has a wire type.
-func (f field) as(kind protowire.Type) bool {
+// as checks the wire type of a field.
+func (f field) as(kind protowire.Type) field {
 	if f.kind != kind {
-		*f.wrong = true
+		damaged("it has wire type %d", f.kind)
 	}
-	return f.kind == kind
+	return f
 }
 
-func (f field) bytes() []byte {
-	if !f.as(protowire.BytesType) {
-		return nil
-	}
-	return f.data
-}
-
-func (f field) text() string { return string(f.bytes()) }
-
-func (f field) integer() int64 {
-	if !f.as(protowire.VarintType) {
-		return 0
-	}
-	return int64(f.bits)
-}
-
-func (f field) double() float64 {
-	if !f.as(protowire.Fixed64Type) {
-		return 0
-	}
-	return math.Float64frombits(f.bits)
-}
+func (f field) bytes() []byte   { return f.as(protowire.BytesType).data }
+func (f field) text() string    { return string(f.bytes()) }
+func (f field) integer() int64  { return int64(f.as(protowire.VarintType).bits) }
+func (f field) double() float64 { return math.Float64frombits(f.as(protowire.Fixed64Type).bits) }
 
 // maxIntegers bounds repeated integers: they are the dimensions of tensors.
 const maxIntegers = 16
 
 // integers appends the values of a repeated integer, packed or not.
-func (f field) integers(list []int64) ([]int64, error) {
+func (f field) integers(list []int64) []int64 {
 	packed := f.data
 	if f.kind == protowire.VarintType {
 		packed = protowire.AppendVarint(nil, f.bits)
-	} else if !f.as(protowire.BytesType) {
-		return list, nil
+	} else {
+		f.as(protowire.BytesType)
 	}
 	for len(packed) > 0 {
 		x, n := protowire.ConsumeVarint(packed)
 		if n < 0 {
-			return nil, errors.New("a packed integer is cut off")
+			damaged("a packed integer is cut off")
 		}
 		if len(list) == maxIntegers {
-			return nil, fmt.Errorf("a tensor has more than %d dimensions", maxIntegers)
+			damaged("a tensor has more than %d dimensions", maxIntegers)
 		}
 		list, packed = append(list, int64(x)), packed[n:]
 	}
-	return list, nil
+	return list
 }
 
 // entry reads an entry of a map.
-func (f field) entry(value func(field) error) (key string, err error) {
-	err = eachField(f.bytes(), func(f field) error {
+func (f field) entry(value func(field)) (key string) {
+	for f := range fields(f.bytes()) {
 		switch f.number {
 		case 1:
 			key = f.text()
 		case 2:
-			return value(f)
+			value(f)
 		}
-		return nil
-	})
-	return key, err
+	}
+	return key
 }
 
 func appendText(b []byte, number protowire.Number, s string) []byte {
@@ -175,76 +178,24 @@ func appendIntegers(b []byte, number protowire.Number, list []int64) []byte {
 	return appendBytes(b, number, packed)
 }
 
-// putFloats writes numbers as float32.
-func putFloats(list []float32) []byte {
-	b := make([]byte, 4*len(list))
-	for i, x := range list {
-		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
-	}
+// appendEntry writes an entry of a map.
+func appendEntry(b []byte, number protowire.Number, key string, value []byte) []byte {
+	return appendBytes(b, number, append(appendText(nil, 1, key), value...))
+}
+
+// put writes the numbers of an array.
+func put[T float32 | int32 | int64](list []T) []byte {
+	b, _ := binary.Append(nil, binary.LittleEndian, list) // never fails for numbers
 	return b
 }
 
-// putLongs writes numbers as int64.
-func putLongs(list []int64) []byte {
-	b := make([]byte, 8*len(list))
-	for i, x := range list {
-		binary.LittleEndian.PutUint64(b[8*i:], uint64(x))
-	}
-	return b
-}
-
-// putInts writes numbers as int32.
-func putInts(list []int32) []byte {
-	b := make([]byte, 4*len(list))
-	for i, x := range list {
-		binary.LittleEndian.PutUint32(b[4*i:], uint32(x))
-	}
-	return b
-}
-
-// split checks that an array consists of whole elements and returns their number.
-func split(b []byte, size int) (int, error) {
+// numbersOf reads the numbers of an array.
+func numbersOf[T float32 | int32 | int64](b []byte) []T {
+	size := binary.Size(T(0))
 	if len(b)%size != 0 {
-		return 0, fmt.Errorf("an array has %d bytes, no multiple of %d", len(b), size)
+		damaged("an array has %d bytes, no multiple of %d", len(b), size)
 	}
-	return len(b) / size, nil
-}
-
-// floats reads float32.
-func floats(b []byte) ([]float32, error) {
-	n, err := split(b, 4)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]float32, n)
-	for i := range list {
-		list[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return list, nil
-}
-
-// longs reads int64.
-func longs(b []byte) ([]int64, error) {
-	n, err := split(b, 8)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
-	}
-	return list, nil
-}
-
-// ints reads int32.
-func ints(b []byte) ([]int32, error) {
-	n, err := split(b, 4)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]int32, n)
-	for i := range list {
-		list[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return list, nil
+	list := make([]T, len(b)/size)
+	_, _ = binary.Decode(b, binary.LittleEndian, list) // never fails for numbers
+	return list
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -118,12 +117,6 @@ const noLogprob = -99999
 // Rows is the number of positions.
 func (t *TopLogprobs) Rows() int { return len(t.IDs) / max(t.K, 1) }
 
-// Set writes the tokens of a position, at most K.
-func (t *TopLogprobs) Set(row int, ids []int32, logprobs []float32) {
-	copy(t.IDs[row*t.K:(row+1)*t.K], ids)
-	copy(t.Logprobs[row*t.K:(row+1)*t.K], logprobs)
-}
-
 // NewTopLogprobs returns rows without tokens.
 func NewTopLogprobs(rows, k int) *TopLogprobs {
 	t := &TopLogprobs{K: k, IDs: make([]int32, rows*k), Logprobs: make([]float32, rows*k)}
@@ -142,14 +135,14 @@ func (o *SampleOutput) Proto() []byte {
 		if s.StopReason == StopLength {
 			reason = 1
 		}
-		m := appendBytes(appendInteger(nil, 1, reason), 2, putInts(s.Tokens))
+		m := appendBytes(appendInteger(nil, 1, reason), 2, put(s.Tokens))
 		if s.Logprobs != nil {
-			m = appendBytes(m, 3, putFloats(s.Logprobs))
+			m = appendBytes(m, 3, put(s.Logprobs))
 		}
 		b = appendBytes(b, 1, s.TopLogprobs.appendTo(m, 4))
 	}
 	if o.PromptLogprobs != nil {
-		b = appendBytes(b, 2, putFloats(o.PromptLogprobs))
+		b = appendBytes(b, 2, put(o.PromptLogprobs))
 	}
 	return o.TopPromptLogprobs.appendTo(b, 3)
 }
@@ -159,76 +152,69 @@ func (t *TopLogprobs) appendTo(b []byte, number protowire.Number) []byte {
 	if t == nil {
 		return b
 	}
-	m := appendBytes(nil, 1, putInts(t.IDs))
-	m = appendBytes(m, 2, putFloats(t.Logprobs))
+	m := appendBytes(nil, 1, put(t.IDs))
+	m = appendBytes(m, 2, put(t.Logprobs))
 	m = appendInteger(appendInteger(m, 3, int64(t.K)), 4, int64(t.Rows()))
 	return appendBytes(b, number, m)
 }
 
 // ParseSampleOutput reads the message SampleResponse.
-func ParseSampleOutput(message []byte) (*SampleOutput, error) {
+func ParseSampleOutput(message []byte) (_ *SampleOutput, err error) {
+	defer catch(&err, "the body is no SampleResponse: ")
 	o := &SampleOutput{}
-	err := eachField(message, func(f field) (err error) {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
-			var s Sequence
-			s, err = parseSequence(f.bytes())
-			o.Sequences = append(o.Sequences, s)
+			o.Sequences = append(o.Sequences, parseSequence(f.bytes()))
 		case 2:
-			o.PromptLogprobs, err = floats(f.bytes())
+			o.PromptLogprobs = numbersOf[float32](f.bytes())
 		case 3:
-			o.TopPromptLogprobs, err = parseTop(f.bytes())
+			o.TopPromptLogprobs = parseTop(f.bytes())
 		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the body is no SampleResponse: %w", err)
 	}
 	return o, nil
 }
 
 // parseSequence reads the message SampledSequence.
-func parseSequence(message []byte) (s Sequence, err error) {
-	s.StopReason = StopStop
-	err = eachField(message, func(f field) (err error) {
+func parseSequence(message []byte) Sequence {
+	s := Sequence{StopReason: StopStop}
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			if f.integer() == 1 {
 				s.StopReason = StopLength
 			}
 		case 2:
-			s.Tokens, err = ints(f.bytes())
+			s.Tokens = numbersOf[int32](f.bytes())
 		case 3:
-			s.Logprobs, err = floats(f.bytes())
+			s.Logprobs = numbersOf[float32](f.bytes())
 		case 4:
-			s.TopLogprobs, err = parseTop(f.bytes())
+			s.TopLogprobs = parseTop(f.bytes())
 		}
-		return err
-	})
-	return s, err
+	}
+	return s
 }
 
 // parseTop reads the message TopkLogprobs.
-func parseTop(message []byte) (*TopLogprobs, error) {
+func parseTop(message []byte) *TopLogprobs {
 	t, rows := &TopLogprobs{}, int64(0)
-	err := eachField(message, func(f field) (err error) {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
-			t.IDs, err = ints(f.bytes())
+			t.IDs = numbersOf[int32](f.bytes())
 		case 2:
-			t.Logprobs, err = floats(f.bytes())
+			t.Logprobs = numbersOf[float32](f.bytes())
 		case 3:
 			t.K = int(int32(f.integer()))
 		case 4:
 			rows = f.integer()
 		}
-		return err
-	})
-	if err == nil && (t.K < 0 || rows < 0 || rows > math.MaxInt32 || int64(len(t.IDs)) != rows*int64(t.K) ||
-		len(t.IDs) != len(t.Logprobs)) {
-		err = fmt.Errorf("%d ids and %d logprobs for %d rows of %d", len(t.IDs), len(t.Logprobs), rows, t.K)
 	}
-	return t, err
+	if t.K < 0 || rows < 0 || rows > math.MaxInt32 || int64(len(t.IDs)) != rows*int64(t.K) ||
+		len(t.IDs) != len(t.Logprobs) {
+		damaged("%d ids and %d logprobs for %d rows of %d", len(t.IDs), len(t.Logprobs), rows, t.K)
+	}
+	return t
 }
 
 // sampleJSON is the form of the JSON dialect.
@@ -291,38 +277,28 @@ func (p *pair) UnmarshalJSON(data []byte) error {
 func (o SampleOutput) MarshalJSON() ([]byte, error) {
 	wire := sampleJSON{Type: "sample", Sequences: []sequenceJSON{}}
 	for _, s := range o.Sequences {
-		tokens := s.Tokens
-		if tokens == nil {
-			tokens = []int32{}
-		}
+		tokens := append([]int32{}, s.Tokens...) // a list in JSON, not null
 		wire.Sequences = append(wire.Sequences, sequenceJSON{s.StopReason, tokens, s.Logprobs})
 	}
 	for _, x := range o.PromptLogprobs {
+		p := &x
 		if x != x {
-			wire.PromptLogprobs = append(wire.PromptLogprobs, nil)
-		} else {
-			wire.PromptLogprobs = append(wire.PromptLogprobs, &x)
+			p = nil
 		}
+		wire.PromptLogprobs = append(wire.PromptLogprobs, p)
 	}
-	wire.TopPrompt = o.TopPromptLogprobs.pairs()
-	return json.Marshal(wire)
-}
-
-// pairs returns the tokens of each position, nil for one without.
-func (t *TopLogprobs) pairs() (rows [][]pair) {
-	if t == nil {
-		return nil
-	}
-	for row := range t.Rows() {
-		var list []pair
-		for i := row * t.K; i < (row+1)*t.K; i++ {
-			if t.Logprobs[i] != noLogprob {
-				list = append(list, pair{t.IDs[i], t.Logprobs[i]})
+	if t := o.TopPromptLogprobs; t != nil {
+		for row := range t.Rows() {
+			var list []pair // nil for a position without tokens
+			for i := row * t.K; i < (row+1)*t.K; i++ {
+				if t.Logprobs[i] != noLogprob {
+					list = append(list, pair{t.IDs[i], t.Logprobs[i]})
+				}
 			}
+			wire.TopPrompt = append(wire.TopPrompt, list)
 		}
-		rows = append(rows, list)
 	}
-	return rows
+	return json.Marshal(wire)
 }
 
 // UnmarshalJSON reads the form of the JSON dialect.

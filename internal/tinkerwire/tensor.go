@@ -4,8 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"google.golang.org/protobuf/encoding/protowire"
+	"slices"
 )
 
 // The types of the elements of a [Tensor]. Requests use the first two.
@@ -99,141 +98,119 @@ func (t Tensor) MarshalJSON() ([]byte, error) {
 // appendTensor writes the message Tensor.
 func appendTensor(b []byte, t *Tensor) []byte {
 	if t.Sparse() {
-		sparse := appendBytes(nil, 1, t.bytes())
-		sparse = appendBytes(sparse, 2, putLongs(t.Rows))
-		sparse = appendBytes(sparse, 3, putLongs(t.Columns))
-		b = appendBytes(b, 2, sparse)
+		b = appendBytes(b, 2, appendBytes(appendBytes(appendBytes(nil, 1, t.bytes()), 2, put(t.Rows)), 3, put(t.Columns)))
 	} else {
 		b = appendBytes(b, 1, t.bytes())
 	}
-	for i, dtype := range dtypes {
-		if dtype == t.DType {
-			b = appendInteger(b, 3, int64(i))
-		}
-	}
+	b = appendInteger(b, 3, int64(max(slices.Index(dtypes, t.DType), 0)))
 	return appendIntegers(b, 4, t.Shape)
 }
 
 // bytes are the values.
 func (t *Tensor) bytes() []byte {
 	if t.DType == Int64 {
-		return putLongs(t.Ints)
+		return put(t.Ints)
 	}
-	return putFloats(t.Floats)
+	return put(t.Floats)
 }
 
 // parseTensor reads the message Tensor.
-func parseTensor(message []byte) (t Tensor, err error) {
+func parseTensor(message []byte) (t Tensor) {
 	var values []byte
-	err = eachField(message, func(f field) (err error) {
+	for f := range fields(message) {
 		switch f.number {
 		case 1:
 			values = f.bytes()
-		case 2:
-			values, err = t.parseSparse(f.bytes())
+		case 2: // compressed rows
+			t.Rows, t.Columns = []int64{}, []int64{}
+			for f := range fields(f.bytes()) {
+				switch f.number {
+				case 1:
+					values = f.bytes()
+				case 2:
+					t.Rows = numbersOf[int64](f.bytes())
+				case 3:
+					t.Columns = numbersOf[int64](f.bytes())
+				}
+			}
 		case 3:
-			t.DType, err = dtype(f.integer())
+			t.DType = dtype(f.integer())
 		case 4:
-			t.Shape, err = f.integers(t.Shape)
+			t.Shape = f.integers(t.Shape)
 		}
-		return err
-	})
-	if err == nil {
-		err = t.fill(values)
 	}
-	return t, err
+	t.fill(values)
+	return t
 }
 
-// parseSparse reads the message of compressed rows, and returns its values.
-func (t *Tensor) parseSparse(message []byte) (values []byte, err error) {
-	t.Rows, t.Columns = []int64{}, []int64{}
-	err = eachField(message, func(f field) (err error) {
-		switch f.number {
-		case 1:
-			values = f.bytes()
-		case 2:
-			t.Rows, err = longs(f.bytes())
-		case 3:
-			t.Columns, err = longs(f.bytes())
-		}
-		return err
-	})
-	return values, err
-}
-
-func dtype(number int64) (string, error) {
+func dtype(number int64) string {
 	if number < 1 || number >= int64(len(dtypes)) {
-		return "", fmt.Errorf("dtype %d is not known", number)
+		damaged("dtype %d is not known", number)
 	}
-	return dtypes[number], nil
+	return dtypes[number]
 }
 
 // fill reads the values of a tensor whose type is known.
-func (t *Tensor) fill(values []byte) (err error) {
+func (t *Tensor) fill(values []byte) {
 	switch t.DType {
 	case Float32:
-		t.Floats, err = floats(values)
+		t.Floats = numbersOf[float32](values)
 	case Int64:
-		t.Ints, err = longs(values)
+		t.Ints = numbersOf[int64](values)
 	case Int32:
-		var list []int32
-		list, err = ints(values)
-		t.DType, t.Ints = Int64, make([]int64, len(list))
-		for i, x := range list {
-			t.Ints[i] = int64(x)
+		t.DType, t.Ints = Int64, []int64{}
+		for _, x := range numbersOf[int32](values) {
+			t.Ints = append(t.Ints, int64(x))
 		}
 	default:
-		err = fmt.Errorf("a tensor has dtype %q, want %s or %s", t.DType, Float32, Int64)
+		damaged("a tensor has dtype %q, want %s or %s", t.DType, Float32, Int64)
 	}
-	return err
 }
 
 // Dense returns the tensor with all values, 0 where a sparse one has none. It has at most limit values.
-func (t *Tensor) Dense(limit int) (Tensor, error) {
+func (t *Tensor) Dense(limit int) (out Tensor, err error) {
 	if !t.Sparse() {
 		return *t, t.checkShape(t.Len())
 	}
+	defer catch(&err, "")
 	if len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] < 1 {
-		return Tensor{}, fmt.Errorf("a sparse tensor has shape %v, want two dimensions of at least 1", t.Shape)
+		damaged("a sparse tensor has shape %v, want two dimensions of at least 1", t.Shape)
 	}
 	rows, columns := t.Shape[0], t.Shape[1]
 	if rows > int64(limit)/columns {
-		return Tensor{}, fmt.Errorf("a sparse tensor of shape %v has more than %d values", t.Shape, limit)
+		damaged("a sparse tensor of shape %v has more than %d values", t.Shape, limit)
 	}
 	if int64(len(t.Rows)) != rows+1 || len(t.Columns) != t.Len() {
-		return Tensor{}, fmt.Errorf("a sparse tensor of shape %v has %d row offsets, %d columns and %d values",
+		damaged("a sparse tensor of shape %v has %d row offsets, %d columns and %d values",
 			t.Shape, len(t.Rows), len(t.Columns), t.Len())
 	}
-	out := Tensor{DType: t.DType, Shape: t.Shape}
+	out = Tensor{DType: t.DType, Shape: t.Shape}
 	if t.DType == Int64 {
-		out.Ints = make([]int64, rows*columns)
+		out.Ints = scatter(t, t.Ints)
 	} else {
-		out.Floats = make([]float32, rows*columns)
+		out.Floats = scatter(t, t.Floats)
 	}
-	return out, t.scatter(&out)
+	return out, nil
 }
 
-// scatter writes the values of a sparse tensor into a dense one.
-func (t *Tensor) scatter(out *Tensor) error {
-	columns := t.Shape[1]
-	for row := range t.Shape[0] {
+// scatter writes the values of a sparse tensor where a dense one has them.
+func scatter[T any](t *Tensor, values []T) []T {
+	rows, columns := t.Shape[0], t.Shape[1]
+	out := make([]T, rows*columns)
+	for row := range rows {
 		from, to := t.Rows[row], t.Rows[row+1]
-		if from < 0 || to < from || to > int64(t.Len()) {
-			return fmt.Errorf("row %d of a sparse tensor has the values %d to %d of %d", row, from, to, t.Len())
+		if from < 0 || to < from || to > int64(len(values)) {
+			damaged("row %d of a sparse tensor has the values %d to %d of %d", row, from, to, len(values))
 		}
 		for i := from; i < to; i++ {
 			column := t.Columns[i]
 			if column < 0 || column >= columns {
-				return fmt.Errorf("a sparse tensor has column %d of %d", column, columns)
+				damaged("a sparse tensor has column %d of %d", column, columns)
 			}
-			if t.DType == Int64 {
-				out.Ints[row*columns+column] = t.Ints[i]
-			} else {
-				out.Floats[row*columns+column] = t.Floats[i]
-			}
+			out[row*columns+column] = values[i]
 		}
 	}
-	return nil
+	return out
 }
 
 // checkShape compares a shape with a number of values. Only one of a single dimension may be empty: in others a 0 would
@@ -253,23 +230,4 @@ func (t *Tensor) checkShape(n int) error {
 		return fmt.Errorf("a tensor of shape %v has %d values", t.Shape, n)
 	}
 	return nil
-}
-
-// parseTensorEntry reads an entry of a map to tensors. One without a tensor is an error.
-func parseTensorEntry(f field, into map[string]Tensor) error {
-	var t Tensor
-	key, err := f.entry(func(f field) (err error) {
-		t, err = parseTensor(f.bytes())
-		return err
-	})
-	if err == nil && t.DType == "" {
-		err = fmt.Errorf("%.20q has no tensor", key)
-	}
-	into[key] = t
-	return err
-}
-
-// appendEntry writes an entry of a map.
-func appendEntry(b []byte, number protowire.Number, key string, value []byte) []byte {
-	return appendBytes(b, number, append(appendText(nil, 1, key), value...))
 }
