@@ -160,7 +160,15 @@ func unpack(from io.Reader, dir string) error {
 		if header.Typeflag != tar.TypeReg || !adapterFiles[name] || found[name] {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, name), in, header.Size); err != nil {
+		if header.Size > maxFile {
+			return fmt.Errorf("%s has %d bytes", name, header.Size)
+		}
+		file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, in)
+		if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 			return err
 		}
 		found[name] = true
@@ -169,16 +177,4 @@ func unpack(from io.Reader, dir string) error {
 		return fmt.Errorf("it has only %d of adapter_config.json and adapter_model.safetensors", len(found))
 	}
 	return nil
-}
-
-func writeFile(path string, from io.Reader, size int64) error {
-	if size > maxFile {
-		return fmt.Errorf("%s has %d bytes", filepath.Base(path), size)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, from)
-	return errors.Join(err, file.Sync(), file.Close())
 }

@@ -22,21 +22,6 @@ type tokenLoss struct {
 	lo, hi float64
 }
 
-// tokenLossOf returns the loss of the protocol for one of [art.TrainConfig]; it has no name where there is none. Those
-// with the form of PPO differ in their bounds only.
-func tokenLossOf(p credit.Policy) tokenLoss {
-	lo, hi := p.Bounds()
-	switch {
-	case p.Loss == credit.GSPO || p.Loss == credit.Reinforce || p.Loss == credit.CrossEntropy:
-		return tokenLoss{}
-	case p.Surrogate():
-		return tokenLoss{credit.PPO, lo, hi}
-	case slices.Contains(credit.Losses(), p.Loss):
-		return tokenLoss{p.Loss, lo, hi}
-	}
-	return tokenLoss{}
-}
-
 // CheckGroup says why [Backend.Train] would skip a group as a whole.
 func (b *Backend) CheckGroup(g *art.TrajectoryGroup, cfg *art.TrainConfig) credit.Reason {
 	return trainset.CheckGroup(g, cfg)
@@ -111,7 +96,15 @@ func (b *Backend) CheckTrain(cfg *art.TrainConfig) error {
 
 // policyLoss translates the loss of a configuration, or says what a service cannot compute.
 func (b *Backend) policyLoss(cfg *art.TrainConfig) (tokenLoss, error) {
-	loss := tokenLossOf(cfg.Credit().Policy)
+	var loss tokenLoss // without a name there is none
+	switch p := cfg.Credit().Policy; {
+	case p.Loss == credit.GSPO || p.Loss == credit.Reinforce || p.Loss == credit.CrossEntropy:
+	case p.Surrogate(), slices.Contains(credit.Losses(), p.Loss):
+		loss.lo, loss.hi = p.Bounds()
+		if loss.name = p.Loss; p.Surrogate() { // those with the form of PPO differ in their bounds only
+			loss.name = credit.PPO
+		}
+	}
 	var problems []error
 	for _, c := range []struct {
 		fits bool

@@ -1,12 +1,13 @@
 package tinker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
+
 	"math"
 	"net/http"
-	"slices"
+
 	"strings"
 
 	"github.com/goart-dev/art/internal/tinkerwire"
@@ -33,18 +34,16 @@ const (
 // ask reads the limits. Older services have no such routes.
 func (l *limits) ask(ctx context.Context, b *Backend) error {
 	req := request{SDKVersion: sdkVersion, Extensions: []string{tinkerwire.PolicyWeights, tinkerwire.NoTarget}}
-	err := b.optional(b.post(ctx, "client/config", req, l))
-	if err != nil {
+	if err := b.optional(b.post(ctx, "client/config", req, l)); err != nil {
 		return err
 	}
-	if l.Datums <= 0 {
-		l.Datums = defaultDatums
-	}
-	if l.Bytes <= 0 {
-		l.Bytes = defaultBytes
-	}
+	l.Datums, l.Bytes = cmp.Or(max(l.Datums, 0), defaultDatums), cmp.Or(max(l.Bytes, 0), defaultBytes)
 	var models tinkerwire.Capabilities
-	if err = b.optional(b.get(ctx, "get_server_capabilities", &models)); err != nil {
+	a, err := b.call(ctx, http.MethodGet, "get_server_capabilities", nil)
+	if err == nil {
+		err = b.read("get_server_capabilities", a, &models)
+	}
+	if err = b.optional(err); err != nil {
 		return err
 	}
 	l.contexts = map[string]int{}
@@ -77,11 +76,6 @@ func (b *Backend) context(base string) int {
 		return n
 	}
 	return math.MaxInt
-}
-
-// names lists base models, for errors.
-func (l *limits) names() string {
-	return strings.Join(slices.Sorted(maps.Keys(l.contexts)), ", ")
 }
 
 // chunk returns the end of the data of one request, which has at least one datum.

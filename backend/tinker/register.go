@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -67,9 +70,16 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if opts.Base == "" {
 		return 0, client.ErrNoBase
 	}
-	e, err := b.newEntry(opts.Base)
+	e := &entry{base: opts.Base}
+	var err error
+	if e.tokenizer, err = tokenizer.Load(b.opts.Tokenizer); err == nil {
+		e.template, err = chat.New(e.tokenizer, "")
+	}
 	if err != nil {
-		return 0, err
+		return 0, &art.Error{
+			Op: "register", Err: fmt.Errorf("%w: %w", art.ErrBaseModel, err),
+			Hint: "Options.Tokenizer is the folder with the tokenizer of the base model",
+		}
 	}
 	if e.run, err = runs.Open(b.opts.Dir, opts.Project, m.Name(), &runs.Options{Logger: b.opts.Logger}); err != nil {
 		return 0, err
@@ -82,21 +92,6 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 		return 0, errors.Join(err, e.run.Close())
 	}
 	return step, nil
-}
-
-// newEntry loads the tokenizer and the chat template.
-func (b *Backend) newEntry(base string) (*entry, error) {
-	tok, err := tokenizer.Load(b.opts.Tokenizer)
-	if err == nil {
-		var template *chat.Template
-		if template, err = chat.New(tok, ""); err == nil {
-			return &entry{tokenizer: tok, template: template, base: base}, nil
-		}
-	}
-	return nil, &art.Error{
-		Op: "register", Err: fmt.Errorf("%w: %w", art.ErrBaseModel, err),
-		Hint: "Options.Tokenizer is the folder with the tokenizer of the base model",
-	}
 }
 
 // add registers an entry.
@@ -137,28 +132,21 @@ func (b *Backend) loadStep(ctx context.Context, e *entry, step int) error {
 	if err != nil || at.Path == "" { // step 0 is what a training run begins with
 		return err
 	}
-	if err := b.checkBase(ctx, e, at.Path); err != nil {
+	// A service may load weights of another base model without a word. One without this route, or without the weights, is
+	// asked to load them, and says so itself.
+	var info tinkerwire.WeightsInfo
+	if err := b.optional(b.post(ctx, "weights_info", request{TinkerPath: at.Path}, &info)); err != nil {
 		return err
+	}
+	if info.BaseModel != "" && info.BaseModel != e.base {
+		return &art.Error{
+			Op: "register", Err: fmt.Errorf(
+				"%w: the service has the checkpoint %s for the base model %q, and the model is one of %q",
+				art.ErrBaseModel, at.Path, info.BaseModel, e.base),
+			Hint: "use the service that the run was made with, or another model name for a new run",
+		}
 	}
 	return b.load(ctx, e, at.Path, true)
-}
-
-// checkBase refuses weights of another base model, which a service may load without a word. One without this route, or
-// without the weights, is asked to load them, and says so itself.
-func (b *Backend) checkBase(ctx context.Context, e *entry, path string) error {
-	var info tinkerwire.WeightsInfo
-	if err := b.optional(b.post(ctx, "weights_info", request{TinkerPath: path}, &info)); err != nil {
-		return err
-	}
-	if info.BaseModel == "" || info.BaseModel == e.base {
-		return nil
-	}
-	return &art.Error{
-		Op: "register", Err: fmt.Errorf(
-			"%w: the service has the checkpoint %s for the base model %q, and the model is one of %q",
-			art.ErrBaseModel, path, info.BaseModel, e.base),
-		Hint: "use the service that the run was made with, or another model name for a new run",
-	}
 }
 
 // beginStep returns the entry of a model for a training call from its newest step, with its lock for trainings taken.
@@ -226,7 +214,7 @@ func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptio
 	if _, ok := b.limits.contexts[opts.Base]; !ok && len(b.limits.contexts) > 0 {
 		return &art.Error{
 			Op: "register", Err: fmt.Errorf("%w: the service has no base model %q", art.ErrBaseModel, opts.Base),
-			Hint: "it has " + b.limits.names(),
+			Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(b.limits.contexts)), ", "),
 		}
 	}
 	b.mu.Lock()

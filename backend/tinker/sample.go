@@ -118,9 +118,19 @@ func (b *Backend) draw(
 	if err := checkSettings(op, s); err != nil {
 		return nil, err
 	}
+	params := tinkerwire.SamplingParams{
+		Seed: new(b.limits.seed(s.Seed)), Temperature: &s.Temperature, TopP: &s.TopP,
+		Stop: tinkerwire.Stop{Set: true, Tokens: slices.Concat(e.template.EndOfTurn(), s.StopTokenIDs)},
+	}
+	if s.MaxTokens > 0 {
+		params.MaxTokens = &s.MaxTokens
+	}
+	if s.TopK > 0 {
+		params.TopK = &s.TopK
+	}
 	now := e.serving.Load()
 	out, err := b.sample(ctx, op, now, &tinkerwire.SampleRequest{
-		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), Type: "sample", Params: b.params(e, s),
+		NumSamples: 1, Prompt: tinkerwire.NewInput(prompt), Type: "sample", Params: params,
 	})
 	if err != nil {
 		return nil, err
@@ -142,21 +152,6 @@ func (b *Backend) draw(
 		}
 	}
 	return sample, nil
-}
-
-// params writes the settings of a sample.
-func (b *Backend) params(e *entry, s art.Sampling) tinkerwire.SamplingParams {
-	p := tinkerwire.SamplingParams{
-		Seed: new(b.limits.seed(s.Seed)), Temperature: &s.Temperature, TopP: &s.TopP,
-		Stop: tinkerwire.Stop{Set: true, Tokens: slices.Concat(e.template.EndOfTurn(), s.StopTokenIDs)},
-	}
-	if s.MaxTokens > 0 {
-		p.MaxTokens = &s.MaxTokens
-	}
-	if s.TopK > 0 {
-		p.TopK = &s.TopK
-	}
-	return p
 }
 
 // checkSettings refuses what the protocol has no field for.

@@ -64,9 +64,15 @@ func (b *Backend) lockedPass(ctx context.Context, m *art.Model, call *pass) (*lo
 
 // runPass runs a forward pass in as many requests as the limits of the service ask for. e.training is held.
 func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*loop.ForwardResult, error) {
-	data, err := b.convertAll(call)
-	if err != nil {
-		return nil, err
+	data := make([]tinkerwire.Datum, len(call.data))
+	for i := range call.data {
+		var err error
+		if data[i], err = convert(&call.data[i], call.loss, &b.limits); err != nil {
+			return nil, &art.Error{
+				Op: call.op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err),
+				Hint: "use another loss, or other weights",
+			}
+		}
 	}
 	out := &loop.ForwardResult{Metrics: map[string]float64{}}
 	for from := 0; from == 0 || from < len(data); {
@@ -92,28 +98,22 @@ func (b *Backend) runPass(ctx context.Context, e *entry, call *pass) (*loop.Forw
 	return out, nil
 }
 
-// convertAll writes data in the terms of the protocol.
-func (b *Backend) convertAll(call *pass) (out []tinkerwire.Datum, err error) {
-	for i := range call.data {
-		d, err := convert(&call.data[i], call.loss, &b.limits)
-		if err != nil {
-			return nil, &art.Error{
-				Op: call.op, Err: fmt.Errorf("%w: datum %d: %w", art.ErrUnsupported, i, err),
-				Hint: "use another loss, or other weights",
-			}
-		}
-		out = append(out, d)
-	}
-	return out, nil
-}
-
 // request runs a forward pass over the data of one request.
 func (b *Backend) request(
 	ctx context.Context, e *entry, call *pass, req *tinkerwire.ForwardRequest, data []loop.Datum,
 ) (out *loop.ForwardResult, err error) {
 	err = e.ordered(!call.forwardOnly, func(seq int) error {
 		req.ModelID, req.SeqID = e.model, seq
-		a, err := b.submitPass(ctx, req)
+		path, body := protoPath+"forward_backward", []byte(nil)
+		switch {
+		case !b.opts.JSON:
+			body = req.Proto()
+		case req.ForwardOnly:
+			path, body = "forward", encode(req)
+		default:
+			path, body = "forward_backward", encode(req)
+		}
+		a, err := b.operation(ctx, path, body)
 		if err != nil {
 			return err
 		}
@@ -122,17 +122,6 @@ func (b *Backend) request(
 		return err
 	})
 	return out, err
-}
-
-// submitPass sends a forward pass in the dialect of the options.
-func (b *Backend) submitPass(ctx context.Context, req *tinkerwire.ForwardRequest) (*answer, error) {
-	switch {
-	case !b.opts.JSON:
-		return b.operation(ctx, protoPath+"forward_backward", req.Proto())
-	case req.ForwardOnly:
-		return b.operation(ctx, "forward", encode(req))
-	}
-	return b.operation(ctx, "forward_backward", encode(req))
 }
 
 // convert writes a datum in the terms of the protocol, which has no positions without a target, and weights for
@@ -401,8 +390,7 @@ func (b *Backend) commit(
 	if err != nil {
 		return 0, err
 	}
-	at := remote{path, e.model}
-	err = e.run.CommitUpdate(step, runs.Update{Groups: groups, Metrics: metrics}, at.write)
+	err = e.run.CommitUpdate(step, runs.Update{Groups: groups, Metrics: metrics}, remote{path, e.model}.write)
 	if err != nil {
 		return 0, err
 	}

@@ -127,14 +127,17 @@ func (b *Backend) broken(op string, err error) error {
 func (b *Backend) hide(err error) error { return secret.HideError(err, []string{b.opts.Key}) }
 
 // send sends a request once. The error is a [statusError] when the service answered.
-func (b *Backend) send(ctx context.Context, method, path string, body []byte, id string) (int, *answer, error) {
+func (b *Backend) send(
+	ctx context.Context, method, path string, body []byte, id string,
+) (status int, a *answer, err error) {
+	a = &answer{}
 	media := tinkerwire.JSONType
 	if strings.HasPrefix(path, protoPath) {
 		path, media = strings.TrimPrefix(path, protoPath), tinkerwire.ProtoType
 	}
 	r, err := http.NewRequestWithContext(ctx, method, b.address.JoinPath("api/v1/", path).String(), bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, err
+		return 0, a, err
 	}
 	r.Header.Set("X-API-Key", b.opts.Key)
 	r.Header.Set("Content-Type", media)
@@ -144,23 +147,24 @@ func (b *Backend) send(ctx context.Context, method, path string, body []byte, id
 	}
 	w, err := b.http.Do(r)
 	if err != nil {
-		return 0, nil, err
+		return 0, a, err
 	}
 	defer w.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
 	if err != nil {
-		return 0, nil, fmt.Errorf("the answer broke off: %w", err)
+		return 0, a, fmt.Errorf("the answer broke off: %w", err)
 	}
+	a.header, a.data = w.Header, data
 	if w.StatusCode >= 300 {
-		return w.StatusCode, &answer{header: w.Header}, &statusError{w.StatusCode, detail(data)}
+		err = &statusError{w.StatusCode, detail(data)}
 	}
-	return w.StatusCode, &answer{w.Header, data}, nil
+	return w.StatusCode, a, err
 }
 
 // protoPath marks a path whose body is protobuf.
 const protoPath = "proto:"
 
-// answer is a successful response.
+// answer is a response; it has no header where there was none.
 type answer struct {
 	header http.Header
 	data   []byte
@@ -209,7 +213,7 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 		if err == nil {
 			return a, nil
 		}
-		pause := wait(attempt, a)
+		pause := client.Wait(attempt, client.RetryAfter(a.header))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -235,34 +239,19 @@ func (b *Backend) call(ctx context.Context, method, path string, body []byte) (*
 	}
 }
 
-// wait is the time before the next attempt, after an answer or without one.
-func wait(attempt int, a *answer) time.Duration {
-	if a == nil {
-		return client.Wait(attempt, 0)
-	}
-	return client.Wait(attempt, client.RetryAfter(a.header))
-}
-
 // post sends JSON and reads JSON.
 func (b *Backend) post(ctx context.Context, path string, body, out any) error {
 	a, err := b.call(ctx, http.MethodPost, path, encode(body))
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(a.data, out); err != nil {
-		return b.broken(path, fmt.Errorf("the answer cannot be read: %w", err))
-	}
-	return nil
+	return b.read(path, a, out)
 }
 
-// get reads JSON.
-func (b *Backend) get(ctx context.Context, path string, out any) error {
-	a, err := b.call(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
+// read reads an answer in JSON.
+func (b *Backend) read(op string, a *answer, out any) error {
 	if err := json.Unmarshal(a.data, out); err != nil {
-		return b.broken(path, fmt.Errorf("the answer cannot be read: %w", err))
+		return b.broken(op, fmt.Errorf("the answer cannot be read: %w", err))
 	}
 	return nil
 }
@@ -302,7 +291,7 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 			return nil, b.broken(op, err)
 		}
 		select {
-		case <-time.After(wait(attempt, a)):
+		case <-time.After(client.Wait(attempt, client.RetryAfter(a.header))):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -316,8 +305,8 @@ func (b *Backend) finished(op string, a *answer) (out *answer, again bool, err e
 		return a, false, nil
 	}
 	var head result
-	if err := json.Unmarshal(a.data, &head); err != nil {
-		return nil, false, b.broken(op, fmt.Errorf("the result cannot be read: %w", err))
+	if err := b.read(op, a, &head); err != nil {
+		return nil, false, err
 	}
 	if head.Type == tinkerwire.TryAgain {
 		return nil, true, nil
@@ -353,8 +342,5 @@ func (b *Backend) small(ctx context.Context, path string, body request) (out res
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(a.data, &out); err != nil {
-		return out, b.broken(path, fmt.Errorf("the result cannot be read: %w", err))
-	}
-	return out, nil
+	return out, b.read(path, a, &out)
 }

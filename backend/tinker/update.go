@@ -2,7 +2,7 @@ package tinker
 
 import (
 	"context"
-	"maps"
+
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -204,31 +204,24 @@ func (m *measures) add(part []credit.Sequence, logprobs [][]float32, value float
 	for i := range part {
 		s := &part[i]
 		for j, p := range logprobs[i] {
-			if s.Trained[j+1] {
-				m.addToken(float64(p), float64(old(s, j+1)))
+			if !s.Trained[j+1] {
+				continue
+			}
+			m.tokens, m.nlls = m.tokens+1, m.nlls-float64(p)
+			if !m.policy {
+				continue
+			}
+			old := s.Logprobs
+			if s.Old != nil {
+				old = s.Old
+			}
+			d := float64(p) - float64(old[j+1])
+			ratio := math.Exp(max(-20, min(d, 20)))
+			m.kl, m.distance, m.farthest = m.kl+ratio-1-d, m.distance+math.Abs(d), max(m.farthest, math.Abs(d))
+			if ratio < m.lo || ratio > m.hi {
+				m.clipped++
 			}
 		}
-	}
-}
-
-// old is the logprob that the ratio of a token is taken against.
-func old(s *credit.Sequence, i int) float32 {
-	if s.Old != nil {
-		return s.Old[i]
-	}
-	return s.Logprobs[i]
-}
-
-func (m *measures) addToken(p, q float64) {
-	m.tokens, m.nlls = m.tokens+1, m.nlls-p
-	if !m.policy {
-		return
-	}
-	d := p - q
-	ratio := math.Exp(max(-20, min(d, 20)))
-	m.kl, m.distance, m.farthest = m.kl+ratio-1-d, m.distance+math.Abs(d), max(m.farthest, math.Abs(d))
-	if ratio < m.lo || ratio > m.hi {
-		m.clipped++
 	}
 }
 
@@ -259,25 +252,19 @@ func (m *measures) metrics() map[string]float64 {
 			out[name+"_mean"], out[name+"_max"] = d.sum/float64(d.tokens), d.max
 		}
 	}
-	if m.updates > 0 {
-		maps.Copy(out, m.means())
+	if m.updates == 0 {
+		return out
 	}
-	return out
-}
-
-// means are the means over updates and their tokens.
-func (m *measures) means() map[string]float64 {
 	updates, tokens := float64(m.updates), float64(max(m.tokens, 1))
-	out := map[string]float64{m.value: m.values / updates, m.nll: m.nlls / tokens}
+	out[m.value] = m.values / updates
+	out[m.nll] = m.nlls / tokens
 	if norm := m.norms / updates; !math.IsNaN(norm) { // a service need not tell it
 		out["loss/grad_norm"] = norm
 	}
 	if !m.policy {
 		return out
 	}
-	maps.Copy(out, map[string]float64{
-		"loss/kl_old_new": m.kl / tokens, "loss/log_ratio_mean": m.distance / tokens, "loss/log_ratio_max": m.farthest,
-	})
+	out["loss/kl_old_new"], out["loss/log_ratio_mean"], out["loss/log_ratio_max"] = m.kl/tokens, m.distance/tokens, m.farthest
 	if !math.IsInf(m.hi, 1) {
 		out["loss/clipped_fraction"] = float64(m.clipped) / tokens
 	}
