@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -35,11 +36,20 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 		return nil, err
 	}
 	defer b.busy.Done()
-	ctx, cancel := b.bind(ctx)
-	defer cancel()
-	c := &call{entry: e, base: e.base, req: req}
-	if err := b.prepare(ctx, c); err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c := &call{entry: e, base: e.base, req: req, reply: cmp.Or(req.Settings.MaxTokens, AssumedReply)}
+	if err := b.checkContext(c); err != nil {
 		return nil, err
+	}
+	c.prompt = requestBytes(req) / bytesPerToken
+	if c.price, c.priced = b.opts.Prices.of(c.base); b.opts.MaxSpend > 0 && !c.priced {
+		err := fmt.Errorf("%w: the price of %q is not known, so MaxSpend cannot be kept", art.ErrInvalid, c.base)
+		return nil, &art.Error{Op: "complete", Err: err, Hint: "add the model to Prices of the Options"}
 	}
 	reply, err := b.answer(ctx, c)
 	if err != nil {
@@ -58,36 +68,6 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	return response, nil
 }
 
-// bind ends a context with the backend too.
-func (b *Backend) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(b.life, func() { cancel(context.Cause(b.life)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// prepare checks a call and estimates it.
-func (b *Backend) prepare(ctx context.Context, c *call) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := b.checkContext(c); err != nil {
-		return err
-	}
-	c.prompt, c.reply = requestBytes(c.req)/bytesPerToken, c.req.Settings.MaxTokens
-	if c.reply == 0 {
-		c.reply = AssumedReply
-	}
-	c.price, c.priced = b.opts.Prices.of(c.base)
-	if b.opts.MaxSpend > 0 && !c.priced {
-		err := fmt.Errorf("%w: the price of %q is not known, so MaxSpend cannot be kept", art.ErrInvalid, c.base)
-		return &art.Error{Op: "complete", Err: err, Hint: "add the model to Prices of the Options"}
-	}
-	return nil
-}
-
 // answer sends a call until it is answered, and counts it.
 func (b *Backend) answer(ctx context.Context, c *call) (*Reply, error) {
 	select {
@@ -96,7 +76,6 @@ func (b *Backend) answer(ctx context.Context, c *call) (*Reply, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-
 	cost := c.price.cost(art.Usage{PromptTokens: c.prompt, CompletionTokens: c.reply})
 	if err := b.meter.reserve(cost); err != nil {
 		return nil, &art.Error{Op: "complete", Err: err, Hint: "raise MaxSpend of the Options"}

@@ -35,7 +35,17 @@ func (b *Backend) failed(ctx context.Context, c *call, err error) error {
 	}
 	failure := new(Failure)
 	if !errors.As(err, &failure) {
-		return b.unanswered(err)
+		text := b.shortened(err.Error())
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			err := fmt.Errorf("%w: %w: %s", ErrService, context.DeadlineExceeded, text)
+			return &art.Error{Op: "complete", Err: err, Hint: "raise Timeout of the Options"}
+		case errors.Is(err, errTooLarge):
+			err := fmt.Errorf("%w: %s: %s", ErrService, b.about.Name, text)
+			return &art.Error{Op: "complete", Err: err, Hint: "set MaxTokens, or ask for fewer logprobs"}
+		}
+		err := fmt.Errorf("%w: %s: %s", ErrService, b.about.Name, text)
+		return &art.Error{Op: "complete", Err: err, Hint: "check BaseURL of the Options, and that the server runs"}
 	}
 	failure = &Failure{
 		Status: failure.Status, Code: failure.Code, Header: failure.Header, Torn: failure.Torn,
@@ -58,23 +68,6 @@ func (n named) Error() string {
 
 // Unwrap returns the failure.
 func (n named) Unwrap() error { return n.Failure }
-
-// unanswered is the error of a request that got no answer.
-func (b *Backend) unanswered(err error) error {
-	hint := "check BaseURL of the Options, and that the server runs"
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		hint = "raise Timeout of the Options"
-	case errors.Is(err, errTooLarge):
-		hint = "set MaxTokens, or ask for fewer logprobs"
-	}
-	text := b.shortened(err.Error())
-	if errors.Is(err, context.DeadlineExceeded) {
-		err := fmt.Errorf("%w: %w: %s", ErrService, context.DeadlineExceeded, text)
-		return &art.Error{Op: "complete", Err: err, Hint: hint}
-	}
-	return &art.Error{Op: "complete", Err: fmt.Errorf("%w: %s: %s", ErrService, b.about.Name, text), Hint: hint}
-}
 
 // judge says what to do about a failure, and what kind of error it is.
 func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (hint string, kind error) {
@@ -130,9 +123,6 @@ func (b *Backend) shortened(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// secrets lists what must not appear in an error.
-func secrets(c *Connection) []string { return append(secret.OfHeader(c.Headers), c.Key) }
-
 // retried are the statuses after which the same request may succeed. 520 to 524 are Cloudflare's, 529 is Anthropic's
 // for an overload.
 var retried = []int{408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
@@ -184,8 +174,7 @@ func (b *Backend) again(err error, n int) (wait time.Duration, again bool) {
 func passing(err error) bool {
 	failure := new(Failure)
 	if !errors.As(err, &failure) {
-		var refused *secret.RedirectError
-		return !errors.As(err, &refused) && !errors.Is(err, errTooLarge) && !errors.As(err, new(*art.Error))
+		return !errors.As(err, new(*secret.RedirectError)) && !errors.Is(err, errTooLarge) && !errors.As(err, new(*art.Error))
 	}
 	switch {
 	case failure.tooLong(), slices.Contains(exhausted, failure.Code):

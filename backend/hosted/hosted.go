@@ -45,6 +45,7 @@ import (
 	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/internal/runs"
+	"github.com/goart-dev/art/internal/secret"
 )
 
 // Errors of hosted models, beside those of package art.
@@ -108,7 +109,7 @@ type Backend struct {
 	opts    Options
 	service Service
 	address *url.URL
-	secrets []string
+	secrets []string // that must not appear in an error
 
 	slots  chan struct{} // one for each call that is being answered
 	window window
@@ -144,7 +145,7 @@ func New(about About, opts *Options, connect func(*Connection) (Service, error))
 	if err != nil {
 		return nil, err
 	}
-	b.address, b.secrets = connection.BaseURL, secrets(connection)
+	b.address, b.secrets = connection.BaseURL, append(secret.OfHeader(connection.Headers), connection.Key)
 	b.slots = make(chan struct{}, b.opts.MaxConcurrent)
 	b.window = newWindow(b.opts.RequestsPerMinute, b.opts.TokensPerMinute)
 	b.meter.limit = b.opts.MaxSpend
@@ -254,31 +255,28 @@ func (b *Backend) host() string { return b.address.Hostname() }
 
 // entry returns what was registered for m.
 func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.registered(op, m)
+	e, err := b.begin(op, m)
+	if err == nil {
+		b.busy.Done()
+	}
+	return e, err
 }
 
 // begin is entry for what Close waits for. The caller calls busy.Done.
 func (b *Backend) begin(op string, m *art.Model) (*entry, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	e, err := b.registered(op, m)
+	if b.closed {
+		return nil, b.errClosed(op)
+	}
+	e, err := b.known(op, m)
 	if err == nil {
 		b.busy.Add(1)
 	}
 	return e, err
 }
 
-// registered is entry under mu.
-func (b *Backend) registered(op string, m *art.Model) (*entry, error) {
-	if b.closed {
-		return nil, b.errClosed(op)
-	}
-	return b.known(op, m)
-}
-
-// known is registered of a backend that may be closed.
+// known is entry of a backend that may be closed. mu is held.
 func (b *Backend) known(op string, m *art.Model) (*entry, error) {
 	if e := b.models[m]; e != nil {
 		return e, nil

@@ -53,7 +53,8 @@ func (o *Options) complete(about *About) (*Connection, error) {
 			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
-	c := &Connection{Headers: o.Headers.Clone(), Client: newClient(o.HTTPClient)}
+	c := &Connection{Headers: o.Headers.Clone(), Client: secret.Client(o.HTTPClient)}
+	c.Client.Transport = bounded{c.Client.Transport}
 	fromVariable := o.connect(c, about, check)
 	check(o.Timeout >= 0 && o.Backoff >= 0 && o.MaxWait >= 0, "Timeout, Backoff or MaxWait is negative")
 	check(o.MaxConcurrent >= 0 && o.RequestsPerMinute >= 0 && o.TokensPerMinute >= 0,
@@ -69,7 +70,6 @@ func (o *Options) complete(about *About) (*Connection, error) {
 		err := fmt.Errorf("%w: %s", art.ErrInvalid, strings.Join(problems, "; "))
 		return nil, &art.Error{Op: "open", Err: err, Hint: "correct the Options of backend/" + about.Name}
 	}
-
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
 	o.Retries = max(cmp.Or(o.Retries, 5), 0)
 	o.Backoff = cmp.Or(o.Backoff, time.Second/2)
@@ -82,7 +82,11 @@ func (o *Options) complete(about *About) (*Connection, error) {
 	if o.Prices == nil && c.Own {
 		o.Prices = about.Prices
 	}
-	return c, o.checkKey(c, about, fromVariable)
+	if c.Key == "" && c.Own && len(o.Headers) == 0 { // the service is known to need one
+		err := fmt.Errorf("%w: no key for %s", art.ErrInvalid, c.BaseURL.Host)
+		return c, &art.Error{Op: "open", Err: err, Hint: keyHint(about, fromVariable)}
+	}
+	return c, nil
 }
 
 // connect sets the URL and the key. It returns the environment variable that the key is read from, "" for none. A
@@ -117,15 +121,6 @@ func (o *Options) connect(c *Connection, about *About, check func(bool, string, 
 	return variable
 }
 
-// checkKey refuses a service that is known to need a key without one.
-func (o *Options) checkKey(c *Connection, about *About, variable string) error {
-	if c.Key != "" || !c.Own || len(o.Headers) > 0 {
-		return nil
-	}
-	err := fmt.Errorf("%w: no key for %s", art.ErrInvalid, c.BaseURL.Host)
-	return &art.Error{Op: "open", Err: err, Hint: keyHint(about, variable)}
-}
-
 // keyHint says how a key is given.
 func keyHint(about *About, variable string) string {
 	if variable == "" {
@@ -139,13 +134,6 @@ const MaxBody = 32 << 20
 
 // errTooLarge is the error of a body beyond MaxBody.
 var errTooLarge = fmt.Errorf("the response is larger than %d MiB", MaxBody>>20)
-
-// newClient copies a client, nil being the default, for requests with keys, and adds the bounds of package hosted.
-func newClient(from *http.Client) *http.Client {
-	client := secret.Client(from)
-	client.Transport = bounded{client.Transport}
-	return client
-}
 
 // bounded bounds the bodies of responses.
 type bounded struct{ next http.RoundTripper }

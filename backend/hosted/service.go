@@ -64,18 +64,9 @@ var (
 
 // tooLong reports whether the service refused a prompt for its length.
 func (f *Failure) tooLong() bool {
-	for _, code := range contextCodes {
-		if f.Code == code {
-			return true
-		}
-	}
 	text := strings.ToLower(f.Message)
-	for _, phrase := range contextPhrases {
-		if strings.Contains(text, phrase) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(contextCodes, f.Code) ||
+		slices.ContainsFunc(contextPhrases, func(phrase string) bool { return strings.Contains(text, phrase) })
 }
 
 // CheckSettings returns an [art.ErrUnsupported] that names the settings, of those that are off by default, that are on

@@ -43,9 +43,9 @@ var counts = []struct {
 		func(u *Usage) *int { return &u.CachedTokens }},
 	{rundir.MetricInfo{Name: "costs/completion_tokens", Formula: "reply tokens, as the service counts", Unit: "tokens"},
 		func(u *Usage) *int { return &u.CompletionTokens }},
-	{rundir.MetricInfo{Name: "costs/unknown_requests", Formula: "answers whose cost is not in costs/total: the model " +
-		"has " +
-		"no price, or the service did not count tokens", Healthy: "0"}, func(u *Usage) *int { return &u.UnknownCost }},
+	{rundir.MetricInfo{Name: "costs/unknown_requests", Healthy: "0",
+		Formula: "answers whose cost is not in costs/total: the model has no price, or the service did not count tokens"},
+		func(u *Usage) *int { return &u.UnknownCost }},
 }
 
 // totalCost is the metric of [Usage].Cost.

@@ -79,11 +79,20 @@ func (h *hub) Publish(ctx context.Context, c *Checkpoint) error {
 	if err := h.create(ctx); err != nil {
 		return err
 	}
-	files, err := h.files(c)
+	infos, err := adapterFiles(c.Dir, h.opts.Optimizer)
 	if err != nil {
 		return err
 	}
-
+	folder := ""
+	if h.opts.Folder != nil {
+		folder = h.opts.Folder(c)
+	}
+	var files []*upload
+	for _, info := range infos {
+		files = append(files, &upload{
+			local: filepath.Join(c.Dir, info.Name()), path: path.Join(folder, info.Name()), size: info.Size(),
+		})
+	}
 	modes, err := h.modes(ctx, files)
 	if err != nil {
 		return err
@@ -129,25 +138,6 @@ type upload struct {
 	size        int64
 	mode        string // regular, lfs, or "" for one that the repository ignores
 	oid         string // of LFS: the SHA-256 of the content
-}
-
-// files lists what is sent of a checkpoint.
-func (h *hub) files(c *Checkpoint) ([]*upload, error) {
-	infos, err := adapterFiles(c.Dir, h.opts.Optimizer)
-	if err != nil {
-		return nil, err
-	}
-	folder := ""
-	if h.opts.Folder != nil {
-		folder = h.opts.Folder(c)
-	}
-	var list []*upload
-	for _, info := range infos {
-		list = append(list, &upload{
-			local: filepath.Join(c.Dir, info.Name()), path: path.Join(folder, info.Name()), size: info.Size(),
-		})
-	}
-	return list, nil
 }
 
 // adapterFiles lists the files of a checkpoint: those of the adapter, or all.
@@ -245,30 +235,23 @@ func (f *upload) line() (line, error) {
 
 // commit makes a commit of files that are stored already, or are part of it.
 func (h *hub) commit(ctx context.Context, summary string, files []*upload) error {
-	all := []line{{"header", map[string]string{"summary": summary, "description": ""}}}
+	var body bytes.Buffer
+	lines := json.NewEncoder(&body)
+	err := lines.Encode(line{"header", map[string]string{"summary": summary, "description": ""}})
 	for _, f := range files {
-		if f.mode == ignored {
+		if f.mode == ignored || err != nil {
 			continue
 		}
-		l, err := f.line()
-		if err != nil {
-			return err
-		}
-		all = append(all, l)
-	}
-	var body bytes.Buffer
-	for _, l := range all {
-		if err := json.NewEncoder(&body).Encode(l); err != nil {
-			return err
+		var l line
+		if l, err = f.line(); err == nil {
+			err = lines.Encode(l)
 		}
 	}
-	return h.sendCommit(ctx, body.Bytes())
-}
-
-// sendCommit sends a commit.
-func (h *hub) sendCommit(ctx context.Context, body []byte) error {
+	if err != nil {
+		return err
+	}
 	var answer struct{ CommitOid string }
-	if err := h.send(ctx, h.api("commit"), mediaLines, body, &answer); err != nil {
+	if err := h.send(ctx, h.api("commit"), mediaLines, body.Bytes(), &answer); err != nil {
 		return err
 	}
 	if answer.CommitOid == "" {

@@ -53,9 +53,11 @@ func (h *hub) store(ctx context.Context, files []*upload) error {
 		if f.mode != large {
 			continue
 		}
-		if err := f.hash(); err != nil {
+		sum := sha256.New()
+		if _, err := copyFile(sum, f.local); err != nil {
 			return err
 		}
+		f.oid = hex.EncodeToString(sum.Sum(nil))
 		if byOID[f.oid] == nil {
 			objects = append(objects, object{OID: f.oid, Size: f.size})
 		}
@@ -64,7 +66,6 @@ func (h *hub) store(ctx context.Context, files []*upload) error {
 	if len(objects) == 0 {
 		return nil
 	}
-
 	var answer struct{ Objects []object }
 	err := h.post(ctx, h.opts.BaseURL+"/"+h.opts.Repo+".git/info/lfs/objects/batch", mediaLFS, map[string]any{
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "objects": objects, "hash_algo": "sha256",
@@ -87,21 +88,6 @@ func (h *hub) store(ctx context.Context, files []*upload) error {
 	return nil
 }
 
-// hash computes the SHA-256 of a file.
-func (f *upload) hash() error {
-	file, err := os.Open(f.local)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return err
-	}
-	f.oid = hex.EncodeToString(sum.Sum(nil))
-	return nil
-}
-
 // storeObject does what the hub wants for one file. Without actions it has the content.
 func (h *hub) storeObject(ctx context.Context, f *upload, o *object) error {
 	switch {
@@ -119,7 +105,7 @@ func (h *hub) storeObject(ctx context.Context, f *upload, o *object) error {
 	if size, parts := to.Header["chunk_size"], to.Header; size != "" {
 		err = h.putParts(ctx, f, file, to.Href, size, parts)
 	} else {
-		_, err = h.put(ctx, to.Href, io.NewSectionReader(file, 0, f.size), to.Header)
+		_, err = h.web.put(ctx, to.Href, io.NewSectionReader(file, 0, f.size), to.Header)
 	}
 	if err != nil || o.Actions.Verify == nil {
 		return err
@@ -156,7 +142,7 @@ func (h *hub) putParts(
 	var parts []part
 	for i, n := range numbers {
 		from := int64(i) * length
-		etag, err := h.put(ctx, addresses[n], io.NewSectionReader(file, from, min(length, f.size-from)), nil)
+		etag, err := h.web.put(ctx, addresses[n], io.NewSectionReader(file, from, min(length, f.size-from)), nil)
 		if err != nil {
 			return fmt.Errorf("part %d of %d: %w", i+1, len(numbers), err)
 		}
@@ -165,24 +151,35 @@ func (h *hub) putParts(
 		}
 		parts = append(parts, part{i + 1, etag})
 	}
-	return h.complete(ctx, complete, map[string]any{"oid": f.oid, "parts": parts})
-}
-
-// complete says that all parts are there, to an address that is a secret of its own: without the token.
-func (h *hub) complete(ctx context.Context, address string, body any) error {
-	data, err := json.Marshal(body)
+	data, err := json.Marshal(map[string]any{"oid": f.oid, "parts": parts})
 	if err != nil {
 		return err
 	}
-	r, err := request(ctx, address, mediaLFS, data)
+	r, err := request(ctx, complete, mediaLFS, data) // an address that is a secret of its own: without the token
 	if err == nil {
 		_, err = h.web.do(r, nil)
 	}
 	return err
 }
 
-// put sends a part of a file to a store, which is not the hub and is not given the token.
-func (h *hub) put(
+// web makes requests whose errors have no secret.
+type web struct {
+	client *http.Client
+	secret string
+}
+
+// copyFile copies a file to a writer, and returns its size.
+func copyFile(to io.Writer, path string) (size int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return io.Copy(to, file)
+}
+
+// put sends content to a store, which is not the server that names it and is not given the secret.
+func (w *web) put(
 	ctx context.Context, address string, content *io.SectionReader, header map[string]string,
 ) (etag string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, address, content)
@@ -199,14 +196,8 @@ func (h *hub) put(
 	for key, value := range header {
 		r.Header.Set(key, value)
 	}
-	got, err := h.web.do(r, nil)
+	got, err := w.do(r, nil)
 	return got.Get("ETag"), err
-}
-
-// web makes requests whose errors have no secret.
-type web struct {
-	client *http.Client
-	secret string
 }
 
 // hide removes the secret from what a server says: also where it is no error of HTTP, and where a store repeats what

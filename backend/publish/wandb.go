@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // what W&B asks for
@@ -116,30 +117,17 @@ func artifactFiles(dir string, optimizer bool) (list []artifactFile, err error) 
 	}
 	for _, info := range infos {
 		f := artifactFile{name: info.Name(), local: filepath.Join(dir, info.Name())}
-		if err := f.digest(); err != nil {
+		sum := md5.New() //nolint:gosec // what W&B asks for
+		if f.size, err = copyFile(sum, f.local); err != nil {
 			return nil, err
 		}
+		f.md5 = base64.StdEncoding.EncodeToString(sum.Sum(nil))
 		if f.size >= maxArtifactFile {
 			return nil, fmt.Errorf("%s has %d bytes, and files of 2 GiB or more are not sent to W&B", f.name, f.size)
 		}
 		list = append(list, f)
 	}
 	return list, nil
-}
-
-// digest computes the MD5 and the size of a file.
-func (f *artifactFile) digest() error {
-	file, err := os.Open(f.local)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	sum := md5.New() //nolint:gosec // what W&B asks for
-	if f.size, err = io.Copy(sum, file); err != nil {
-		return err
-	}
-	f.md5 = base64.StdEncoding.EncodeToString(sum.Sum(nil))
-	return nil
 }
 
 // digest is that of the list of files:
@@ -236,7 +224,7 @@ func (w *artifacts) fill(ctx context.Context, a *artifact) error {
 	if err != nil {
 		return err
 	}
-	if err := w.put(ctx, to, strings.NewReader(string(list)), int64(len(list))); err != nil {
+	if err := w.put(ctx, to, bytes.NewReader(list), int64(len(list))); err != nil {
 		return fmt.Errorf("the list of files: %w", err)
 	}
 	const query = `mutation CommitArtifact($artifactID: ID!) {
@@ -349,20 +337,14 @@ func (w *artifacts) sendFile(ctx context.Context, to *destination, f *artifactFi
 }
 
 // put sends content to a store, which is not given the key.
-func (w *artifacts) put(ctx context.Context, to *destination, content io.Reader, size int64) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, to.UploadURL, io.NopCloser(content))
-	if err != nil {
-		return errors.New("an address of the store cannot be read") // it may be a secret
-	}
-	if r.ContentLength = size; size == 0 {
-		r.Body = http.NoBody
-	}
+func (w *artifacts) put(ctx context.Context, to *destination, content io.ReaderAt, size int64) error {
+	headers := map[string]string{}
 	for _, header := range to.UploadHeaders {
 		if key, value, ok := strings.Cut(header, ":"); ok {
-			r.Header.Set(key, value)
+			headers[key] = value
 		}
 	}
-	_, err = w.web.do(r, nil)
+	_, err := w.web.put(ctx, to.UploadURL, io.NewSectionReader(content, 0, size), headers)
 	return err
 }
 

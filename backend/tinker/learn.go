@@ -53,7 +53,6 @@ func (b *Backend) Train(
 	metrics["data/groups"], metrics["data/groups_trainable"] = float64(len(groups)), float64(set.Groups)
 	start := time.Now()
 	if len(set.Sequences) > 0 {
-
 		l := &learning{
 			op: "train", together: 1, epochs: cfg.Epochs, miniBatches: cfg.MiniBatches, loss: loss.name,
 			config: loop.LossConfig{},

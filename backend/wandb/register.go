@@ -85,25 +85,17 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	}
 	e := &entry{run: run}
 	step, err := b.begin(ctx, e, m.Name(), opts)
-	if err == nil {
-		err = b.add(m, e)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil && b.closed {
+		err = &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
 	}
 	if err != nil {
 		return 0, errors.Join(err, run.Close())
 	}
-	return step, nil
-}
-
-// add registers an entry.
-func (b *Backend) add(m *art.Model, e *entry) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
-	}
 	b.models[m] = e
 	b.order = append(b.order, m)
-	return nil
+	return step, nil
 }
 
 // begin registers at the service, and brings the run directory to its step.

@@ -215,7 +215,6 @@ func (b *Backend) train(ctx context.Context, m *art.Model, t *training) (*art.Tr
 		return nil, &art.Error{Op: t.op, Hint: "the model is as it was before; see what the service says of the training",
 			Err: fmt.Errorf("%w: the training ended and made no step", ErrService)}
 	}
-
 	row := art.Metrics(t.groups...)
 	maps.Copy(row, metrics)
 	if err := e.note(at - 1); err != nil {
@@ -289,7 +288,6 @@ func (p *progress) add(t *training, event *wandbwire.Event) (last bool) {
 		n, _ := event.Data["num_sequences"].(float64)
 		p.total = int(n)
 	case wandbwire.EventStep:
-
 		p.done++
 		for key, x := range event.Data {
 			if x, ok := x.(float64); ok {

@@ -70,7 +70,11 @@ func (b *Backend) do(ctx context.Context, c *call) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		wait := pause(attempt, err)
+		var s *statusError
+		wait := client.Wait(attempt, 0)
+		if errors.As(err, &s) {
+			wait = client.Wait(attempt, s.wait)
+		}
 		if c.once || !retried(err) || time.Since(began)+wait > b.opts.RetryTime {
 			return b.failed(c.path, err)
 		}
@@ -130,15 +134,6 @@ func retried(err error) bool {
 		return !errors.As(err, new(*secret.RedirectError))
 	}
 	return e.status == http.StatusRequestTimeout || e.status == http.StatusTooManyRequests || e.status >= 500
-}
-
-// pause is the time before the next attempt.
-func pause(attempt int, err error) time.Duration {
-	var e *statusError
-	if errors.As(err, &e) {
-		return client.Wait(attempt, e.wait)
-	}
-	return client.Wait(attempt, 0)
 }
 
 // hints say what to do about a status.

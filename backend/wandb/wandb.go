@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,12 +182,10 @@ func (b *Backend) PinStep(
 	if err != nil {
 		return nil, err
 	}
-	for _, stored := range steps {
-		if stored == step {
-			return func(ctx context.Context) context.Context { return context.WithValue(ctx, stepKey{m}, step) }, nil
-		}
+	if !slices.Contains(steps, step) {
+		return nil, &art.Error{Op: "pin step", Err: fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)}
 	}
-	return nil, &art.Error{Op: "pin step", Err: fmt.Errorf("%w: step %d has no checkpoint", art.ErrInvalid, step)}
+	return func(ctx context.Context) context.Context { return context.WithValue(ctx, stepKey{m}, step) }, nil
 }
 
 // Complete asks the service, with the name of the step. The reply has a Sample when the service tells its tokens: ours
@@ -212,13 +211,6 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
-	return e.response(m, &answer, req, step)
-}
-
-// response converts an answer of a step.
-func (e *entry) response(
-	m *art.Model, answer *wandbwire.Completion, req *art.ChatRequest, step int,
-) (*art.ChatResponse, error) {
 	out, err := answer.Response(req.Settings, step)
 	if err != nil {
 		return nil, &art.Error{Op: "complete", Err: fmt.Errorf("%w: %w", ErrService, err),
@@ -295,5 +287,5 @@ func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 func (b *Backend) all() []*art.Model {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]*art.Model{}, b.order...)
+	return slices.Clone(b.order)
 }

@@ -141,7 +141,6 @@ func (r *run) store(ctx context.Context) error {
 	if err := r.storeConfig(ctx); err != nil {
 		return err
 	}
-
 	rows := append(slices.Clone(r.rows), missed...)
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
 	rows = r.written.news(rows)

@@ -179,7 +179,6 @@ func (t *Tracker) work() {
 		case <-retry.C:
 			t.flush()
 		case <-t.queue.Closed():
-
 			for range len(t.queue.Items()) {
 				t.take(<-t.queue.Items())
 			}

@@ -140,7 +140,6 @@ func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 		}
 		return r.save(ctx, t, tinkerwire.SamplerKind)
 	case opLoad:
-
 		rec, saved, err := r.server.findWeights(r.tenant.all(), req.Path)
 		if err != nil {
 			return nil, err

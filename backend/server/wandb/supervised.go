@@ -185,7 +185,6 @@ func conversations(data []byte, limits *Limits) (list []*art.Trajectory, err err
 		}
 		list = append(list, &art.Trajectory{History: art.History{Messages: line.Messages, Tools: line.Tools}})
 	}
-
 	if len(list) == 0 {
 		return nil, failf(http.StatusBadRequest, "the data is empty")
 	}

@@ -301,7 +301,6 @@ func metadata(step int, r *track.Rollout, more map[string]string) map[string]str
 		add("failure", r.End.Failure.Type)
 	}
 	if t := r.End.Trajectory; t != nil {
-
 		if !math.IsNaN(t.Reward) {
 			add("reward", number(t.Reward))
 		}
