@@ -71,19 +71,15 @@ func Redact(config map[string]any) map[string]any {
 }
 
 func redactNamed(key string, value any) any {
-	if value != nil && value != "" && isNamed(key, isPlain(value)) {
+	plain := false
+	switch value.(type) {
+	case bool, int, int64, uint64, float64, json.Number:
+		plain = true
+	}
+	if value != nil && value != "" && isNamed(key, plain) {
 		return Redacted
 	}
 	return redactValue(value)
-}
-
-// isPlain reports whether a value is a number or a bool.
-func isPlain(value any) bool {
-	switch value.(type) {
-	case bool, int, int64, uint64, float64, json.Number:
-		return true
-	}
-	return false
 }
 
 func redactValue(value any) any {

@@ -33,7 +33,18 @@ func Client(from *http.Client) *http.Client {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	client.Transport, client.CheckRedirect = hiding{next}, sameOrigin(client.CheckRedirect)
+	check := client.CheckRedirect
+	client.Transport, client.CheckRedirect = hiding{next}, func(req *http.Request, via []*http.Request) error {
+		switch {
+		case !SameOrigin(req.URL, via[0].URL):
+			return &RedirectError{Origin(req.URL)}
+		case check != nil:
+			return check(req, via)
+		case len(via) >= 10:
+			return errors.New("stopped after 10 redirects")
+		}
+		return nil
+	}
 	return client
 }
 
@@ -44,20 +55,6 @@ type RedirectError struct{ To string }
 func (e *RedirectError) Error() string {
 	return fmt.Sprintf("the server redirects to %s, which does not get the key; configure that address if it is right",
 		e.To)
-}
-
-func sameOrigin(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
-	return func(req *http.Request, via []*http.Request) error {
-		switch {
-		case !SameOrigin(req.URL, via[0].URL):
-			return &RedirectError{Origin(req.URL)}
-		case next != nil:
-			return next(req, via)
-		case len(via) >= 10:
-			return errors.New("stopped after 10 redirects")
-		}
-		return nil
-	}
 }
 
 // SameOrigin reports whether two URLs have the same scheme, host and port.
@@ -95,21 +92,12 @@ func (h hiding) RoundTrip(req *http.Request) (*http.Response, error) {
 			response.Header[name][i] = Hide(values[i], secrets)
 		}
 	}
-	return response, hideBody(response, secrets)
-}
-
-// hideBody reads the body of a response, and puts one without secrets in its place. A body that breaks off ends where
-// it does.
-func hideBody(response *http.Response, secrets []string) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // one that breaks off ends where it does
 	closing := response.Body.Close()
 	body = []byte(Hide(string(body), secrets))
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	response.Header.Del("Content-Length")
-	if closing != nil {
-		return HideError(closing, secrets)
-	}
-	return nil
+	return response, HideError(closing, secrets)
 }
 
 // WithoutURL is an error of a client without the address of its request, which may have a signature or a key.
@@ -198,11 +186,11 @@ func hideOne(text, secret string) string {
 			continue
 		}
 		n := prefix(text[i:], secret)
-		if n == 0 || len(secret) < wordLength && !isWord(text, i, i+n) {
+		isWord := (i == 0 || !isAlphanumeric(text[i-1])) && (i+n == len(text) || !isAlphanumeric(text[i+n]))
+		if n == 0 || len(secret) < wordLength && !isWord {
 			continue
 		}
-		out.WriteString(text[from:i])
-		out.WriteString(Redacted)
+		out.WriteString(text[from:i] + Redacted)
 		from = i + n
 		i = from - 1
 	}
@@ -211,11 +199,6 @@ func hideOne(text, secret string) string {
 	}
 	out.WriteString(text[from:])
 	return out.String()
-}
-
-// isWord reports whether text[from:to] stands between characters that are neither letters nor digits.
-func isWord(text string, from, to int) bool {
-	return (from == 0 || !isAlphanumeric(text[from-1])) && (to == len(text) || !isAlphanumeric(text[to]))
 }
 
 func isAlphanumeric(c byte) bool {

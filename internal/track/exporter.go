@@ -166,20 +166,14 @@ func (x *Exporter[T]) next() (items []T) {
 		case <-full:
 			return items
 		case <-x.items.Closed():
-			return x.rest(items)
-		}
-	}
-	return items
-}
-
-// rest adds items that still wait, without waiting for more.
-func (x *Exporter[T]) rest(items []T) []T {
-	for len(items) < x.opts.Batch {
-		select {
-		case item := <-x.items.Items():
-			items = append(items, item)
-		default:
-			return items
+			for len(items) < x.opts.Batch { // those that still wait; more do not come
+				select {
+				case item := <-x.items.Items():
+					items = append(items, item)
+				default:
+					return items
+				}
+			}
 		}
 	}
 	return items

@@ -223,13 +223,13 @@ func (t *transport) exchange(c *connection, req *http.Request) (res *http.Respon
 }
 
 func (c *connection) exchange(req *http.Request) (res *http.Response, began bool, err error) {
-	if err := req.Write(c.out); err != nil {
-		return nil, false, err
+	if err = req.Write(c.out); err == nil {
+		err = c.out.Flush()
 	}
-	if err := c.out.Flush(); err != nil {
-		return nil, false, err
+	if err == nil {
+		_, err = c.in.Peek(1)
 	}
-	if _, err := c.in.Peek(1); err != nil {
+	if err != nil {
 		return nil, false, err
 	}
 	for {

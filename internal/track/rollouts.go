@@ -70,9 +70,22 @@ func RolloutEvents(send func(event any)) *art.Events {
 func (c *Rollouts) Take(event any) {
 	switch e := event.(type) {
 	case art.RolloutStart:
-		c.start(e)
+		k := keyOf(e)
+		c.open[k] = &Rollout{Start: e}
+		c.order = append(c.order, k)
+		for len(c.open) > maxRollouts {
+			oldest := c.order[0]
+			c.order = c.order[1:]
+			c.close(oldest)
+		}
 	case art.CompletionEvent:
-		c.complete(e)
+		if e.Rollout != nil {
+			if r := c.open[keyOf(*e.Rollout)]; r != nil {
+				r.Completions = append(r.Completions, e)
+				return
+			}
+		}
+		c.lone(e)
 	case art.RolloutEnd:
 		if r := c.open[keyOf(e.RolloutStart)]; r != nil {
 			r.End = &e
@@ -86,28 +99,6 @@ func (c *Rollouts) Take(event any) {
 
 // Finish hands on what is left.
 func (c *Rollouts) Finish() { c.end(func(rolloutKey) bool { return true }) }
-
-// complete adds a completion to its rollout.
-func (c *Rollouts) complete(e art.CompletionEvent) {
-	if e.Rollout != nil {
-		if r := c.open[keyOf(*e.Rollout)]; r != nil {
-			r.Completions = append(r.Completions, e)
-			return
-		}
-	}
-	c.lone(e)
-}
-
-func (c *Rollouts) start(e art.RolloutStart) {
-	k := keyOf(e)
-	c.open[k] = &Rollout{Start: e}
-	c.order = append(c.order, k)
-	for len(c.open) > maxRollouts {
-		oldest := c.order[0]
-		c.order = c.order[1:]
-		c.close(oldest)
-	}
-}
 
 // end hands on the rollouts that match.
 func (c *Rollouts) end(match func(k rolloutKey) bool) {
@@ -124,12 +115,10 @@ func (c *Rollouts) end(match func(k rolloutKey) bool) {
 
 // close hands on a rollout. Of one that was cancelled, completions may be all there is.
 func (c *Rollouts) close(k rolloutKey) {
-	r := c.open[k]
-	if r == nil {
-		return
+	if r := c.open[k]; r != nil {
+		delete(c.open, k)
+		c.done(r)
 	}
-	delete(c.open, k)
-	c.done(r)
 }
 
 // Encoder encodes the messages of a rollout as JSON, each once: a request has all messages of those before it, so that

@@ -49,9 +49,7 @@ type run struct {
 
 func newRun(t *Tracker, m *art.Model, step int) *run {
 	settings := ModelConfig(m)
-	for key, value := range t.opts.Config {
-		settings[key] = value
-	}
+	maps.Copy(settings, t.opts.Config)
 	return &run{t: t, model: m, step: step, since: time.Now(), settings: settings, stale: true, written: newSeen()}
 }
 
@@ -121,7 +119,8 @@ func (r *run) flush(now time.Time) {
 		return
 	}
 	if r.problem == nil {
-		r.warn("tracker failed, and will try again", err)
+		r.t.opts.Logger.Warn("tracker failed, and will try again",
+			"tracker", r.t.opts.Name, "run", r.model.Name(), "error", err)
 	}
 	r.problem = err
 	r.pause = min(max(2*r.pause, minPause), maxPause)
@@ -131,15 +130,25 @@ func (r *run) flush(now time.Time) {
 // store stores all that waits, in order. A model that was registered, and has neither a history nor news, may never
 // have any: nothing is opened for it.
 func (r *run) store(ctx context.Context) error {
-	missed, unread := r.missed(ctx) // what waits is stored all the same
+	var missed []Row // of the history, if it may have more than was told
+	var unread error // what waits is stored all the same
+	if r.stale {
+		var history Values
+		history, _, unread = r.history(ctx)
+		missed = rowsOf(history, r.since)
+	}
 	if !r.told && len(missed) == 0 {
 		return unread
 	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	if err := r.storeConfig(ctx); err != nil {
-		return err
+	// The configuration is complete when a training has started.
+	if r.told && !reflect.DeepEqual(r.settings, r.stored) {
+		if err := r.out.Config(ctx, secret.Redact(r.settings)); err != nil {
+			return err
+		}
+		r.stored = r.settings
 	}
 	rows := append(slices.Clone(r.rows), missed...)
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Step, b.Step) })
@@ -161,18 +170,6 @@ func (r *run) store(ctx context.Context) error {
 	return unread
 }
 
-// storeConfig stores the configuration if it has changed, and is complete: that of the training is told by its start.
-func (r *run) storeConfig(ctx context.Context) error {
-	if !r.told || reflect.DeepEqual(r.settings, r.stored) {
-		return nil
-	}
-	if err := r.out.Config(ctx, secret.Redact(r.settings)); err != nil {
-		return err
-	}
-	r.stored = r.settings
-	return nil
-}
-
 // begin opens the run, reads what earlier processes stored, and takes back what the run no longer has.
 func (r *run) begin(ctx context.Context) error {
 	if r.begun {
@@ -191,35 +188,22 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	rewinder, ok := r.out.(Rewinder)
 	if ok && len(values) > 0 {
-		if values, err = r.rewind(ctx, rewinder, values); err != nil {
+		history, known, err := r.history(ctx)
+		if err != nil {
 			return err
+		}
+		if known {
+			var lost bool
+			if values, lost = remaining(values, history, r.step); lost {
+				if err := rewinder.Rewind(ctx, r.step, values); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	r.written.read(values, !ok)
 	r.begun = true
 	return nil
-}
-
-// rewind takes back what the run no longer has of what was written, and returns the rest.
-func (r *run) rewind(ctx context.Context, rewinder Rewinder, written Values) (Values, error) {
-	history, known, err := r.history(ctx)
-	if err != nil || !known {
-		return written, err
-	}
-	keep, lost := remaining(written, history, r.step)
-	if !lost {
-		return keep, nil
-	}
-	return keep, rewinder.Rewind(ctx, r.step, keep)
-}
-
-// missed returns the rows of the history if it may have more than was told.
-func (r *run) missed(ctx context.Context) ([]Row, error) {
-	if !r.stale {
-		return nil, nil
-	}
-	history, _, err := r.history(ctx)
-	return rowsOf(history, r.since), err
 }
 
 // historian is a backend that keeps a history. Those that keep no checkpoints are not all driver.CheckpointKeeper.
@@ -248,10 +232,6 @@ func (r *run) history(ctx context.Context) (values Values, ok bool, err error) {
 		maps.Copy(values[row.Step], underSplit(row.Split, row.Metrics))
 	}
 	return values, true, nil
-}
-
-func (r *run) warn(text string, err error) {
-	r.t.opts.Logger.Warn(text, "tracker", r.t.opts.Name, "run", r.model.Name(), "error", err)
 }
 
 // storeLast stores what waits, and tries again until ctx ends or the backend has no history any more.
@@ -302,6 +282,19 @@ func underSplit(split string, metrics map[string]float64) map[string]float64 {
 		out[key] = value
 	}
 	return out
+}
+
+// Number returns what is stored of a number as JSON: text where JSON has none.
+func Number(x float64) any {
+	switch {
+	case math.IsNaN(x):
+		return "NaN"
+	case math.IsInf(x, 1):
+		return "Infinity"
+	case math.IsInf(x, -1):
+		return "-Infinity"
+	}
+	return x
 }
 
 // value is a stored metric, in the precision of TensorBoard.
@@ -360,7 +353,6 @@ func (s *seen) news(rows []Row) []Row {
 
 // add remembers rows that were stored, and forgets those of steps long ago.
 func (s *seen) add(rows []Row) {
-	newest := s.floor
 	for _, row := range rows {
 		if s.steps[row.Step] == nil {
 			s.steps[row.Step] = map[string]value{}
@@ -368,9 +360,8 @@ func (s *seen) add(rows []Row) {
 		for key, x := range row.Metrics {
 			s.steps[row.Step][key] = value{bits: bitsOf(x)}
 		}
-		newest = max(newest, row.Step-keptSteps)
+		s.floor = max(s.floor, row.Step-keptSteps)
 	}
-	s.floor = newest
 	maps.DeleteFunc(s.steps, func(step int, _ map[string]value) bool { return step < s.floor })
 }
 

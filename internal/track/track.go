@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -229,21 +230,17 @@ func ModelConfig(m *art.Model) map[string]any {
 	})
 }
 
-// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl",
-// "sft" or "dpo".
+// TrainConfig describes a training: the fields of its configuration, in snake case, and "kind", "rl", "sft" or "dpo".
 func TrainConfig(e art.TrainStart) map[string]any {
-	if e.SFT != nil {
-		config := structConfig(reflect.ValueOf(*e.SFT))
-		config["kind"] = "sft"
-		return config
+	kind, of := "rl", reflect.ValueOf(e.Config)
+	switch {
+	case e.SFT != nil:
+		kind, of = "sft", reflect.ValueOf(e.SFT)
+	case e.DPO != nil:
+		kind, of = "dpo", reflect.ValueOf(e.DPO)
 	}
-	if e.DPO != nil {
-		config := structConfig(reflect.ValueOf(*e.DPO))
-		config["kind"] = "dpo"
-		return config
-	}
-	config := structConfig(reflect.ValueOf(*e.Config))
-	config["kind"] = "rl"
+	config := structConfig(of.Elem())
+	config["kind"] = kind
 	return config
 }
 
@@ -320,3 +317,21 @@ func Flatten(config map[string]any) map[string]any {
 	}
 	return out
 }
+
+// File is a file of records that are appended, each whole or not at all.
+type File struct {
+	F    *os.File
+	Size int64 // of complete records
+}
+
+// Append appends records. After an error, such as a full disk, it takes back a part that was written.
+func (f *File) Append(b []byte) error {
+	if _, err := f.F.WriteAt(b, f.Size); err != nil {
+		return errors.Join(err, f.F.Truncate(f.Size))
+	}
+	f.Size += int64(len(b))
+	return nil
+}
+
+// Close flushes the file to the disk, and closes it.
+func (f *File) Close() error { return errors.Join(f.F.Sync(), f.F.Close()) }

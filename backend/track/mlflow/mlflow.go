@@ -92,9 +92,7 @@ type client struct {
 
 // authorization returns how requests say who they are.
 func authorization(token string) func(*http.Request) {
-	if token == "" {
-		token = os.Getenv("MLFLOW_TRACKING_TOKEN")
-	}
+	token = cmp.Or(token, os.Getenv("MLFLOW_TRACKING_TOKEN"))
 	user, password := os.Getenv("MLFLOW_TRACKING_USERNAME"), os.Getenv("MLFLOW_TRACKING_PASSWORD")
 	return func(r *http.Request) {
 		switch {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goart-dev/art/internal/track"
@@ -67,15 +68,7 @@ type number float64
 
 // MarshalJSON implements [json.Marshaler].
 func (n number) MarshalJSON() ([]byte, error) {
-	switch x := float64(n); {
-	case math.IsNaN(x):
-		return []byte(`"NaN"`), nil
-	case math.IsInf(x, 1):
-		return []byte(`"Infinity"`), nil
-	case math.IsInf(x, -1):
-		return []byte(`"-Infinity"`), nil
-	}
-	return json.Marshal(float64(n))
+	return json.Marshal(track.Number(float64(n)))
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -216,20 +209,27 @@ func (r *run) Config(ctx context.Context, config map[string]any) error {
 
 // nameOf replaces the characters that MLflow does not take in a key.
 func nameOf(key string) string {
-	name := []rune(key)
-	for i, c := range name {
+	return strings.Map(func(c rune) rune {
 		word := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !word && !slices.Contains([]rune("_-. :/"), c) {
-			name[i] = '_'
+		if word || strings.ContainsRune("_-. :/", c) {
+			return c
 		}
-	}
-	return string(name)
+		return '_'
+	}, key)
 }
 
 // Rows implements [track.Run]. After a request that failed it asks first for what the server has taken all the same:
 // when only the answer was lost, or a part was sent.
 func (r *run) Rows(ctx context.Context, rows []track.Row) error {
-	metrics := r.metrics(rows)
+	var metrics []metric // that no earlier process has stored
+	for _, row := range rows {
+		for _, key := range slices.Sorted(maps.Keys(row.Metrics)) {
+			name := nameOf(key)
+			if _, ok := r.written[row.Step][name]; !ok {
+				metrics = append(metrics, metric{name, number(row.Metrics[key]), row.Time.UnixMilli(), row.Step})
+			}
+		}
+	}
 	if r.unsure {
 		var err error
 		if metrics, err = r.untaken(ctx, metrics); err != nil {
@@ -263,19 +263,6 @@ func (r *run) untaken(ctx context.Context, metrics []metric) ([]metric, error) {
 		special := math.IsNaN(float64(m.Value)) || math.IsInf(float64(m.Value), 0) // which the server may store as another
 		return ok && (special || x == float64(m.Value))
 	}), nil
-}
-
-// metrics are those of rows that no earlier process has stored.
-func (r *run) metrics(rows []track.Row) (metrics []metric) {
-	for _, row := range rows {
-		for _, key := range slices.Sorted(maps.Keys(row.Metrics)) {
-			name := nameOf(key)
-			if _, ok := r.written[row.Step][name]; !ok {
-				metrics = append(metrics, metric{name, number(row.Metrics[key]), row.Time.UnixMilli(), row.Step})
-			}
-		}
-	}
-	return metrics
 }
 
 // Groups implements [track.Run]: an artifact trajectories/SPLIT/STEP.json, in the form of [art.TrajectoryGroup]'s JSON.

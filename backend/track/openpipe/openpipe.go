@@ -318,11 +318,6 @@ func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // cut returns the first maxText characters.
 func cut(text string) string {
-	if len(text) <= maxText { // bytes
-		return text
-	}
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText])
-	}
-	return text
+	runes := []rune(text)
+	return string(runes[:min(len(runes), maxText)])
 }

@@ -117,8 +117,11 @@ func New(opts *Options) (*Tracker, error) {
 	}
 	t.out = track.NewExporter(track.ExporterOptions[batch]{
 		Name: "otel", Items: "batches of spans", Waiting: maxBatches, Batch: maxTraces, BatchDelay: batchDelay,
-		Timeout: o.Timeout,
-		Logger:  o.Logger, Completion: t.metrics.completion, Rollout: t.rollout,
+		Timeout: o.Timeout, Logger: o.Logger, Completion: t.metrics.completion,
+		Rollout: func(r *track.Rollout) ([]batch, int, error) {
+			t.metrics.rollout(r)
+			return []batch{t.spans.rollout(r)}, 0, nil
+		},
 		Lone: func(e art.CompletionEvent) ([]batch, int, error) { return []batch{t.spans.lone(e)}, 0, nil },
 		Send: t.send, Finish: t.finish,
 	})
@@ -135,12 +138,6 @@ func (t *Tracker) Dropped() int { return t.out.Dropped() }
 // Close exports what waits, for [Options].Timeout at most. The error says what was lost. A second call returns the
 // same.
 func (t *Tracker) Close() error { return t.out.Close() }
-
-// rollout makes the trace of a rollout.
-func (t *Tracker) rollout(r *track.Rollout) ([]batch, int, error) {
-	t.metrics.rollout(r)
-	return []batch{t.spans.rollout(r)}, 0, nil
-}
 
 // Score is an evaluation of a trace, for services that do not read evaluation events.
 type Score struct {

@@ -184,20 +184,13 @@ func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	secrets := secret.OfHeader(req.Header)
 	if strings.Contains(response.Header.Get("Content-Type"), "json") {
-		body = []byte(secret.Hide(string(body), secrets))
-	} else {
-		body = mask(body, secrets)
+		body, secrets = []byte(secret.Hide(string(body), secrets)), nil
 	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	return response, nil
-}
-
-// mask replaces secrets by as many asterisks.
-func mask(body []byte, secrets []string) []byte {
 	for _, s := range secrets {
 		if len(s) >= 6 { // shorter ones may be anywhere in protobuf
 			body = bytes.ReplaceAll(body, []byte(s), bytes.Repeat([]byte("*"), len(s)))
 		}
 	}
-	return body
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
 }

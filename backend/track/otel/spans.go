@@ -66,8 +66,8 @@ func (b *builder) rollout(r *track.Rollout) (out batch) {
 		agent.events = append(agent.events, event{"gen_ai.evaluation.result", end, e.attributes(b.opts.Content)})
 		out.scores = append(out.scores, e.score(agent.identity, end, b.opts.Content))
 	}
-	if failure := failureOf(r); failure != nil {
-		b.fail(agent, failure.Type, failure.Message)
+	if r.End != nil && r.End.Failure != nil {
+		b.fail(agent, r.End.Failure.Type, r.End.Failure.Message)
 	}
 	out.add(agent)
 	return out
@@ -145,18 +145,10 @@ func resultOf(messages []art.Message, id string) *art.Message {
 
 // agentName is the name of the first model that was asked.
 func agentName(r *track.Rollout) string {
-	for _, e := range r.Completions {
-		return e.Model.Name()
+	if len(r.Completions) == 0 {
+		return "agent"
 	}
-	return "agent"
-}
-
-// failureOf returns the failure of a rollout, nil for none.
-func failureOf(r *track.Rollout) *art.Failure {
-	if r.End == nil {
-		return nil
-	}
-	return r.End.Failure
+	return r.Completions[0].Model.Name()
 }
 
 // agentAttributes describe a rollout.
@@ -211,30 +203,29 @@ func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 		out = append(out, attribute.StringSlice("gen_ai.request.stop_sequences", s.Stop))
 	}
 	if b.opts.Content {
-		out = append(out, b.requestContent(e.Request)...)
+		messages, err := b.encoder.Messages(e.Request.Messages)
+		out = append(out, attribute.String("gen_ai.input.messages", asText(track.AppendArray(nil, messages), err)))
+		if len(e.Request.Tools) > 0 {
+			out = append(out, attribute.String("gen_ai.tool.definitions", asText(b.encoder.Tools(e.Request.Tools))))
+		}
 	}
-	if e.Response != nil {
-		out = b.responseAttributes(out, e.Response)
+	if r := e.Response; r != nil {
+		out = append(out,
+			attribute.String("gen_ai.response.id", r.ID),
+			attribute.String("gen_ai.response.model", r.Model),
+			attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}),
+			attribute.Int("gen_ai.usage.input_tokens", r.Usage.PromptTokens),
+			attribute.Int("gen_ai.usage.output_tokens", r.Usage.CompletionTokens),
+			attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens))
+		if r.Message.Sample != nil {
+			out = append(out, attribute.Int("art.policy_step", r.Message.Sample.Step))
+		}
+		if b.opts.Content {
+			replies := []message{convert(&r.Message, r.Finish)}
+			out = append(out, attribute.String("gen_ai.output.messages", asText(json.Marshal(replies))))
+		}
 	}
 	b.scratch = out
-	return out
-}
-
-// responseAttributes adds those of a reply.
-func (b *builder) responseAttributes(out []attribute.KeyValue, r *art.ChatResponse) []attribute.KeyValue {
-	out = append(out,
-		attribute.String("gen_ai.response.id", r.ID),
-		attribute.String("gen_ai.response.model", r.Model),
-		attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.Finish}),
-		attribute.Int("gen_ai.usage.input_tokens", r.Usage.PromptTokens),
-		attribute.Int("gen_ai.usage.output_tokens", r.Usage.CompletionTokens),
-		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.Usage.CachedTokens))
-	if r.Message.Sample != nil {
-		out = append(out, attribute.Int("art.policy_step", r.Message.Sample.Step))
-	}
-	if b.opts.Content {
-		out = append(out, attribute.String("gen_ai.output.messages", asJSON([]message{convert(&r.Message, r.Finish)})))
-	}
 	return out
 }
 
@@ -298,19 +289,6 @@ func newEncoder() *track.Encoder {
 	return track.NewEncoder(func(m *art.Message) ([]byte, error) { return json.Marshal(convert(m, "")) })
 }
 
-// requestContent is what was asked: messages and tools.
-func (b *builder) requestContent(r *art.ChatRequest) []attribute.KeyValue {
-	messages, err := b.encoder.Messages(r.Messages)
-	out := []attribute.KeyValue{attribute.String("gen_ai.input.messages", asText(track.AppendArray(nil, messages), err))}
-	if len(r.Tools) > 0 {
-		out = append(out, attribute.String("gen_ai.tool.definitions", asText(b.encoder.Tools(r.Tools))))
-	}
-	return out
-}
-
-// asJSON returns the JSON of what has one.
-func asJSON(v any) string { return asText(json.Marshal(v)) }
-
 // asText returns JSON, or that of the error.
 func asText(data []byte, err error) string {
 	if err != nil {
@@ -342,13 +320,7 @@ func evaluationsOf(r *track.Rollout) []evaluation {
 		}
 		out = append(out, evaluation{"ruler", score, strings.Join(lines, "\n")})
 	}
-	finite := out[:0]
-	for _, e := range out {
-		if !math.IsNaN(e.value) && !math.IsInf(e.value, 0) {
-			finite = append(finite, e)
-		}
-	}
-	return finite
+	return slices.DeleteFunc(out, func(e evaluation) bool { return math.IsNaN(e.value) || math.IsInf(e.value, 0) })
 }
 
 func (e evaluation) attributes(content bool) []attribute.KeyValue {

@@ -94,14 +94,10 @@ func (t *Tracker) Events() *art.Events {
 	return &art.Events{
 		RolloutStart: t.rolloutStart, RolloutEnd: t.rolloutEnd, GatherEnd: t.gatherEnd,
 		OptimizerStep: func(e art.OptimizerStep) { t.updates.WithLabelValues(e.Model.Name()).Inc() },
-		Skip: func(e art.SkipEvent) {
-			t.skipped.WithLabelValues(e.Model.Name(), string(e.Reason)).Inc()
-		},
-		Commit: t.commit,
-		TrainError: func(e art.TrainError) {
-			t.trainings.WithLabelValues(e.Model.Name(), "error").Inc()
-		},
-		Log: func(e art.LogEvent) { t.row(e.Model.Name(), e.Split, e.Metrics) },
+		Skip:          func(e art.SkipEvent) { t.skipped.WithLabelValues(e.Model.Name(), string(e.Reason)).Inc() },
+		Commit:        t.commit,
+		TrainError:    func(e art.TrainError) { t.trainings.WithLabelValues(e.Model.Name(), "error").Inc() },
+		Log:           func(e art.LogEvent) { t.row(e.Model.Name(), e.Split, e.Metrics) },
 	}
 }
 
@@ -146,20 +142,15 @@ func (t *Tracker) commit(e art.Commit) {
 		}
 	}
 	metrics := maps.Clone(e.Result.Metrics)
-	if !supervised(metrics) {
+	// The examples of supervised training have no rewards. It has no loss when all updates were skipped, and never groups.
+	_, loss := metrics["loss/sft"]
+	_, groups := metrics["data/groups"]
+	if supervised := loss || metrics["data/updates_skipped"] > 0 && !groups; !supervised {
 		for key, x := range art.Metrics(e.Groups...) {
 			metrics["train/"+key] = x
 		}
 	}
 	t.row(model, "train", metrics)
-}
-
-// supervised reports whether metrics are of supervised training, whose examples have no rewards. They have no loss when
-// all updates were skipped, and never groups.
-func supervised(metrics map[string]float64) bool {
-	_, loss := metrics["loss/sft"]
-	_, groups := metrics["data/groups"]
-	return loss || metrics["data/updates_skipped"] > 0 && !groups
 }
 
 // row sets the gauges of what is in a row.
@@ -173,16 +164,12 @@ func (t *Tracker) row(model, split string, metrics map[string]float64) {
 			t.byKey[key].WithLabelValues(model).Set(x)
 		case key == "loss/policy", key == "loss/sft":
 			t.loss.WithLabelValues(model, strings.TrimPrefix(key, "loss/")).Set(x)
-		case strings.HasPrefix(key, "data/skipped_"), t.counted(key): // counters
+		case strings.HasPrefix(key, "data/skipped_"), strings.HasPrefix(key, "data/tokens_"),
+			strings.Contains(key, "/cum/"): // counters
 		case t.named(key):
 			t.other.WithLabelValues(model, key).Set(x)
 		}
 	}
-}
-
-// counted reports whether a metric is a counter here.
-func (t *Tracker) counted(key string) bool {
-	return strings.Contains(key, "/cum/") || strings.HasPrefix(key, "data/tokens_")
 }
 
 // named reports whether a name may be a label: it is known, or there is room.

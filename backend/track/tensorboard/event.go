@@ -120,9 +120,9 @@ func histograms(g track.Groups) []value {
 			}
 		}
 	}
-	ratios := make([]float64, len(g.Ratios))
-	for i, x := range g.Ratios {
-		ratios[i] = float64(x)
+	var ratios []float64
+	for _, x := range g.Ratios {
+		ratios = append(ratios, float64(x))
 	}
 	var out []value
 	for _, h := range []struct {

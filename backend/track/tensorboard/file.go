@@ -63,10 +63,7 @@ func nextFrame(b []byte) (data, rest []byte, err error) {
 var numFiles atomic.Int64
 
 // writer appends to a file.
-type writer struct {
-	f    *os.File
-	size int64 // of complete records
-}
+type writer struct{ track.File }
 
 // create begins an event file in dir. Readers merge the files of a folder in the order of their names. The first file
 // begins a session: readers take only later sessions for a restart, which purges.
@@ -92,8 +89,8 @@ func create(dir string) (*writer, error) {
 	if len(others) == 0 {
 		head = appendFrame(head, event{wall: time.Now(), start: true}.encode())
 	}
-	w := &writer{f: f}
-	return w, w.write(head)
+	w := &writer{track.File{F: f}}
+	return w, w.Append(head)
 }
 
 // append writes events, all or none.
@@ -102,19 +99,8 @@ func (w *writer) append(events []event) error {
 	for _, e := range events {
 		b = appendFrame(b, e.encode())
 	}
-	return w.write(b)
+	return w.Append(b)
 }
-
-// write appends records. After an error, such as a full disk, it takes back a part that was written.
-func (w *writer) write(b []byte) error {
-	if _, err := w.f.WriteAt(b, w.size); err != nil {
-		return errors.Join(err, w.f.Truncate(w.size))
-	}
-	w.size += int64(len(b))
-	return nil
-}
-
-func (w *writer) close() error { return errors.Join(w.f.Sync(), w.f.Close()) }
 
 // after is a time in seconds for the name of a new file: now, or later than those of the other files. For TensorBoard
 // reads files in the order of their names, and a process that continues at once may have the smaller number.

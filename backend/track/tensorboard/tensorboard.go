@@ -128,5 +128,5 @@ func (r *run) Close(_ context.Context, failed bool) error {
 		return nil
 	}
 	err := r.write(event{wall: time.Now(), values: []value{sessionEnd(time.Now(), failed)}})
-	return errors.Join(err, r.file.close())
+	return errors.Join(err, r.file.Close())
 }

@@ -203,8 +203,8 @@ func TestCreate_Order(t *testing.T) {
 	for range 12 {
 		w, err := create(dir)
 		require.NoError(t, err)
-		names = append(names, w.f.Name())
-		require.NoError(t, w.close())
+		names = append(names, w.F.Name())
+		require.NoError(t, w.Close())
 	}
 	files, err := eventFiles(dir)
 	require.NoError(t, err)

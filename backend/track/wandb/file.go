@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/goart-dev/art/internal/protofield"
+	"github.com/goart-dev/art/internal/track"
 )
 
 // A .wandb file is a log in the framing of LevelDB: blocks of 32 KiB, in them chunks of a checksum, a length, a kind
@@ -46,31 +47,24 @@ func appendRecord(b []byte, size int64, record []byte) []byte {
 			room = blockSize
 		}
 		n := min(room-chunkHead, len(record))
-		b = appendChunk(b, kindOf(first, n == len(record)), record[:n])
-		record = record[n:]
-		if len(record) == 0 {
+		last := n == len(record)
+		kind := byte(chunkMiddle)
+		switch {
+		case first && last:
+			kind = chunkFull
+		case first:
+			kind = chunkFirst
+		case last:
+			kind = chunkLast
+		}
+		sum := crc32.Update(crc32.ChecksumIEEE([]byte{kind}), crc32.IEEETable, record[:n])
+		b = binary.LittleEndian.AppendUint32(b, sum)
+		b = binary.LittleEndian.AppendUint16(b, uint16(n))
+		b = append(append(b, kind), record[:n]...)
+		if record = record[n:]; last {
 			return b
 		}
 	}
-}
-
-func kindOf(first, last bool) byte {
-	switch {
-	case first && last:
-		return chunkFull
-	case first:
-		return chunkFirst
-	case last:
-		return chunkLast
-	}
-	return chunkMiddle
-}
-
-func appendChunk(b []byte, kind byte, data []byte) []byte {
-	sum := crc32.Update(crc32.ChecksumIEEE([]byte{kind}), crc32.IEEETable, data)
-	b = binary.LittleEndian.AppendUint32(b, sum)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(data)))
-	return append(append(b, kind), data...)
 }
 
 // readRecords returns the records of a file, up to one that is not complete. A damaged one is an error.
@@ -126,9 +120,8 @@ func chunkAt(file []byte, at int) (kind byte, data []byte, err error) {
 
 // writer appends to a file.
 type writer struct {
-	f    *os.File
-	size int64 // of complete records
-	num  int64 // of records
+	track.File
+	num int64 // of records
 }
 
 // create makes a file, which must not exist, with the records of another one.
@@ -137,11 +130,11 @@ func create(path string, records [][]byte) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{f: f}
-	if err := w.writeAt(fileHeader); err != nil {
-		return nil, errors.Join(err, f.Close())
+	w := &writer{File: track.File{F: f}}
+	if err = w.Append(fileHeader); err == nil {
+		err = w.write(records...)
 	}
-	if err := w.write(records...); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return w, nil
@@ -151,25 +144,14 @@ func create(path string, records [][]byte) (*writer, error) {
 func (w *writer) write(records ...[]byte) error {
 	var b []byte
 	for i, r := range records {
-		b = appendRecord(b, w.size+int64(len(b)), withNumber(r, w.num+int64(i)+1))
+		b = appendRecord(b, w.Size+int64(len(b)), withNumber(r, w.num+int64(i)+1))
 	}
-	if err := w.writeAt(b); err != nil {
+	if err := w.Append(b); err != nil {
 		return err
 	}
 	w.num += int64(len(records))
 	return nil
 }
-
-// writeAt appends bytes. After an error, such as a full disk, it takes back a part that was written.
-func (w *writer) writeAt(b []byte) error {
-	if _, err := w.f.WriteAt(b, w.size); err != nil {
-		return errors.Join(err, w.f.Truncate(w.size))
-	}
-	w.size += int64(len(b))
-	return nil
-}
-
-func (w *writer) close() error { return errors.Join(w.f.Sync(), w.f.Close()) }
 
 // The field numbers are those of wandb_internal.proto of wandb 0.31.
 
@@ -199,7 +181,7 @@ func runRecord(id, entity, project, name string, start time.Time, config map[str
 	b = protofield.AppendText(b, 2, entity)
 	b = protofield.AppendText(b, 3, project)
 	if len(config) > 0 {
-		b = protofield.AppendBytes(b, 4, configItems(config))
+		b = protofield.AppendBytes(b, 4, items(1, config))
 	}
 	b = protofield.AppendText(b, 8, name)
 	b = protofield.AppendBytes(b, 17, protofield.AppendVarint(nil, 1, uint64(start.Unix())))
@@ -207,16 +189,7 @@ func runRecord(id, entity, project, name string, start time.Time, config map[str
 }
 
 func configRecord(config map[string]any) []byte {
-	return protofield.AppendBytes(nil, fieldConfig, configItems(config))
-}
-
-func configItems(config map[string]any) []byte {
-	var b []byte
-	for _, key := range slices.Sorted(maps.Keys(config)) {
-		item := protofield.AppendText(protofield.AppendText(nil, 1, key), 16, asJSON(config[key]))
-		b = protofield.AppendBytes(b, 1, item)
-	}
-	return b
+	return protofield.AppendBytes(nil, fieldConfig, items(1, config))
 }
 
 // metricRecord defines metrics by a glob, with the training step as x-axis, or that step itself.
@@ -231,7 +204,7 @@ func metricRecord(glob string) []byte {
 
 // historyRecord is a row.
 func historyRecord(row map[string]any) []byte {
-	b := items(row)
+	b := items(2, row)
 	step := 0
 	switch n := row["_step"].(type) {
 	case int:
@@ -244,14 +217,15 @@ func historyRecord(row map[string]any) []byte {
 }
 
 func summaryRecord(summary map[string]any) []byte {
-	return protofield.AppendBytes(nil, fieldSummary, items(summary))
+	return protofield.AppendBytes(nil, fieldSummary, items(2, summary))
 }
 
-// items are the fields "item" of a history and "update" of a summary.
-func items(values map[string]any) []byte {
+// items are the fields "item" of a history, and "update" of a summary and of a configuration. keyField is that of the key.
+func items(keyField protofield.Number, values map[string]any) []byte {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		b = protofield.AppendBytes(b, 1, protofield.AppendText(protofield.AppendText(nil, 2, key), 16, asJSON(values[key])))
+		item := protofield.AppendText(protofield.AppendText(nil, keyField, key), 16, asJSON(values[key]))
+		b = protofield.AppendBytes(b, 1, item)
 	}
 	return b
 }

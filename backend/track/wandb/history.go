@@ -1,6 +1,7 @@
 package wandb
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,7 +23,7 @@ const keyStep = "training_step"
 
 // history makes the rows of a run.
 type history struct {
-	names    names
+	own      bool // keep the names of this library
 	start    time.Time
 	next     int            // _step of the next row
 	sections []string       // whose metrics are defined, in order
@@ -30,7 +31,7 @@ type history struct {
 }
 
 func newHistory(own bool, start time.Time) *history {
-	return &history{names: names{own}, start: start, summary: map[string]any{}}
+	return &history{own: own, start: start, summary: map[string]any{}}
 }
 
 // row returns a row of W&B: values by key, with W&B's own keys.
@@ -49,25 +50,12 @@ func (h *history) row(at time.Time, step int, values map[string]any) map[string]
 func (h *history) values(metrics map[string]float64) map[string]any {
 	out := make(map[string]any, len(metrics))
 	for key, x := range metrics {
-		out[h.names.out(key)] = number(x)
+		out[h.name(key, artNames)] = track.Number(x)
 	}
 	return out
 }
 
-// number returns what W&B stores of a number: text where JSON has none.
-func number(x float64) any {
-	switch {
-	case math.IsNaN(x):
-		return "NaN"
-	case math.IsInf(x, 1):
-		return "Infinity"
-	case math.IsInf(x, -1):
-		return "-Infinity"
-	}
-	return x
-}
-
-// numberOf is the inverse of number.
+// numberOf is the inverse of [track.Number].
 func numberOf(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case float64:
@@ -119,7 +107,7 @@ func (h *history) read(row map[string]any, values track.Values) {
 	}
 	for key, v := range row {
 		if x, ok := numberOf(v); ok && key != keyStep && !strings.HasPrefix(key, "_") {
-			metrics[h.names.in(key)] = x
+			metrics[h.name(key, ownNames)] = x
 		}
 	}
 }
@@ -152,25 +140,12 @@ var ownNames = func() map[string]string {
 	return own
 }()
 
-// names translates metrics.
-type names struct {
-	own bool // keep the names of this library
-}
-
-// out returns the name in W&B.
-func (n names) out(key string) string {
-	if name, ok := artNames[key]; ok && !n.own {
-		return name
+// name translates the name of a metric: to W&B by artNames, back by ownNames.
+func (h *history) name(key string, by map[string]string) string {
+	if h.own {
+		return key
 	}
-	return key
-}
-
-// in returns the name of this library.
-func (n names) in(key string) string {
-	if name, ok := ownNames[key]; ok && !n.own {
-		return name
-	}
-	return key
+	return cmp.Or(by[key], key)
 }
 
 // columns of a table of trajectories.
@@ -212,7 +187,7 @@ func tableRow(g track.Groups, t *art.Trajectory, group, attempt int) []any {
 	for _, s := range t.Samples() {
 		tokens += len(s.IDs)
 	}
-	return []any{group, attempt, number(t.Reward), advantage, tokens, conversation(t), asJSON(finite(t.Metrics))}
+	return []any{group, attempt, track.Number(t.Reward), advantage, tokens, conversation(t), asJSON(finite(t.Metrics))}
 }
 
 // maxCell bounds the conversation in a table, in bytes: people read the beginning, and the run directory has all of it.
@@ -252,7 +227,7 @@ func part(text string) string {
 func finite(metrics map[string]float64) map[string]any {
 	out := make(map[string]any, len(metrics))
 	for key, x := range metrics {
-		out[key] = number(x)
+		out[key] = track.Number(x)
 	}
 	return out
 }

@@ -49,30 +49,19 @@ func (r *live) Written(ctx context.Context) (track.Values, error) {
 
 // Config implements [track.Run].
 func (r *live) Config(ctx context.Context, config map[string]any) error {
-	if err := r.file.Config(ctx, config); err != nil {
-		return err
-	}
-	r.config = true
-	r.send(ctx)
-	return nil
+	err := r.file.Config(ctx, config)
+	r.config = r.config || err == nil
+	return r.send(ctx, err)
 }
 
 // Rows implements [track.Run].
 func (r *live) Rows(ctx context.Context, rows []track.Row) error {
-	if err := r.file.Rows(ctx, rows); err != nil {
-		return err
-	}
-	r.send(ctx)
-	return nil
+	return r.send(ctx, r.file.Rows(ctx, rows))
 }
 
 // Groups implements [track.Run].
 func (r *live) Groups(ctx context.Context, g track.Groups) error {
-	if err := r.file.Groups(ctx, g); err != nil {
-		return err
-	}
-	r.send(ctx)
-	return nil
+	return r.send(ctx, r.file.Groups(ctx, g))
 }
 
 // Close implements [track.Run].
@@ -95,21 +84,23 @@ func (r *live) Close(ctx context.Context, failed bool) error {
 	return errors.Join(err, sending)
 }
 
-// send sends what waits, unless the last failure is too recent.
-func (r *live) send(ctx context.Context) {
-	if time.Now().Before(r.next) {
-		return
+// send sends what waits after it was written, unless that has failed, or the last failure of the server is too recent.
+// It returns the error of the file.
+func (r *live) send(ctx context.Context, written error) error {
+	if written != nil || time.Now().Before(r.next) {
+		return written
 	}
 	err := r.sendNow(ctx)
 	if err == nil {
 		r.failures = 0
-		return
+		return nil
 	}
 	if r.failures == 0 {
 		r.file.opts.Logger.Warn("W&B does not take rows; they wait in the file", "run", r.file.id, "error", err)
 	}
 	r.failures++
 	r.next = time.Now().Add(min(time.Second<<min(r.failures, 6), time.Minute))
+	return nil
 }
 
 // sendNow sends what waits.

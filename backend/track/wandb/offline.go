@@ -116,7 +116,7 @@ func (r *offline) keptOf(row map[string]any, keep map[string]float64) map[string
 	out, any := map[string]any{}, false
 	for key, v := range row {
 		_, metric := numberOf(v)
-		_, ok := keep[r.h.names.in(key)]
+		_, ok := keep[r.h.name(key, ownNames)]
 		own := key == keyStep || strings.HasPrefix(key, "_")
 		if own || ok || !metric && !strings.HasPrefix(key, "train/") {
 			out[key] = v
@@ -152,8 +152,8 @@ func (r *offline) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(file.f.Sync(), os.Rename(part, r.path())); err != nil {
-		return errors.Join(err, file.f.Close())
+	if err := errors.Join(file.F.Sync(), os.Rename(part, r.path())); err != nil {
+		return errors.Join(err, file.F.Close())
 	}
 	r.file, r.rows = file, nil
 	return nil
@@ -243,5 +243,5 @@ func (r *offline) Close(_ context.Context, failed bool) error {
 		return nil
 	}
 	err := r.file.write(summaryRecord(r.h.summary), exitRecord(failed, time.Since(r.h.start)))
-	return errors.Join(err, r.file.close())
+	return errors.Join(err, r.file.Close())
 }

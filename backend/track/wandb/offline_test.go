@@ -77,7 +77,7 @@ func writeRun(t *testing.T, dir string) {
 				"train/reward": 2, "loss/policy": -1e-9, "val/reward": 5, "val/worst": math.Inf(-1)}
 		}
 		require.NoError(t, r.file.write(summaryRecord(r.h.summary), exitRecord(false, 14*time.Second)))
-		require.NoError(t, r.file.close())
+		require.NoError(t, r.file.Close())
 	}
 }
 
@@ -226,9 +226,9 @@ func TestRecords_Framing(t *testing.T) {
 func TestNames_Inverse(t *testing.T) {
 	require.Len(t, ownNames, len(artNames))
 	for own, name := range artNames {
-		require.Equal(t, name, names{}.out(own))
-		require.Equal(t, own, names{}.in(name))
-		require.Equal(t, own, names{own: true}.out(own))
+		require.Equal(t, name, new(history).name(own, artNames))
+		require.Equal(t, own, new(history).name(name, ownNames))
+		require.Equal(t, own, (&history{own: true}).name(own, artNames))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+
 	"fmt"
 	"log/slog"
 	"os"
@@ -64,12 +65,7 @@ func New(opts *Options) (*Tracker, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Dir == "" {
-		o.Dir = "wandb"
-	}
-	if o.Tables == 0 {
-		o.Tables = 16
-	}
+	o.Dir, o.Tables = cmp.Or(o.Dir, "wandb"), cmp.Or(o.Tables, 16)
 	o.BaseURL = strings.TrimRight(cmp.Or(o.BaseURL, os.Getenv("WANDB_BASE_URL"), "https://api.wandb.ai"), "/")
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Logger == nil {
