@@ -80,7 +80,6 @@ func clientOptions(c *hosted.Connection) []option.RequestOption {
 	return opts
 }
 
-// service implements [hosted.Service].
 type service struct{ client sdk.Client }
 
 // Complete implements [hosted.Service].

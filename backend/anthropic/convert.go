@@ -13,9 +13,15 @@ import (
 	"github.com/goart-dev/art/backend/hosted"
 )
 
-// newParams converts a request.
 func newParams(model string, req *art.ChatRequest) (*sdk.MessageNewParams, error) {
-	if err := supported(req); err != nil {
+	if len(req.TemplateArgs) > 0 {
+		err := fmt.Errorf("%w: Anthropic has no TemplateArgs", art.ErrUnsupported)
+		return nil, &art.Error{Op: "complete", Err: err, Hint: "leave them out of the ChatOptions"}
+	}
+	if err := hosted.CheckSettings("Anthropic", req.Settings); err != nil {
+		return nil, err
+	}
+	if err := hosted.TextOnly(req.Messages); err != nil {
 		return nil, err
 	}
 	s := req.Settings
@@ -38,18 +44,6 @@ func newParams(model string, req *art.ChatRequest) (*sdk.MessageNewParams, error
 		}
 	}
 	return p, nil
-}
-
-// supported refuses what the API has no place for.
-func supported(req *art.ChatRequest) error {
-	if len(req.TemplateArgs) > 0 {
-		err := fmt.Errorf("%w: Anthropic has no TemplateArgs", art.ErrUnsupported)
-		return &art.Error{Op: "complete", Err: err, Hint: "leave them out of the ChatOptions"}
-	}
-	if err := hosted.CheckSettings("Anthropic", req.Settings); err != nil {
-		return err
-	}
-	return hosted.TextOnly(req.Messages)
 }
 
 // addMessage adds the i-th message to the system prompt or to the conversation. The API joins messages of one role.

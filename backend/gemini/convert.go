@@ -12,7 +12,6 @@ import (
 	"github.com/goart-dev/art/backend/hosted"
 )
 
-// newRequest converts a request.
 func newRequest(req *art.ChatRequest) ([]*genai.Content, *genai.GenerateContentConfig, error) {
 	if len(req.TemplateArgs) > 0 {
 		err := fmt.Errorf("%w: Gemini has no TemplateArgs", art.ErrUnsupported)
@@ -24,24 +23,7 @@ func newRequest(req *art.ChatRequest) ([]*genai.Content, *genai.GenerateContentC
 	if err := hosted.TextOnly(req.Messages); err != nil {
 		return nil, nil, err
 	}
-	config := newConfig(req.Settings)
-	c := conversation{names: map[string]string{}}
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		if m.Role == art.RoleSystem || m.Role == art.RoleDeveloper {
-			if config.SystemInstruction == nil {
-				config.SystemInstruction = &genai.Content{}
-			}
-			config.SystemInstruction.Parts = append(config.SystemInstruction.Parts, &genai.Part{Text: m.Content})
-		} else if err := c.add(m, i); err != nil {
-			return nil, nil, err
-		}
-	}
-	return c.contents, config, nil
-}
-
-// newConfig converts settings.
-func newConfig(s art.Sampling) *genai.GenerateContentConfig {
+	s := req.Settings
 	config := &genai.GenerateContentConfig{
 		Temperature: genai.Ptr(float32(s.Temperature)), TopP: genai.Ptr(float32(s.TopP)),
 		MaxOutputTokens: int32(s.MaxTokens), StopSequences: s.Stop, Seed: genai.Ptr(int32(s.Seed & (1<<31 - 1))),
@@ -55,7 +37,19 @@ func newConfig(s art.Sampling) *genai.GenerateContentConfig {
 	if s.FrequencyPenalty != 0 {
 		config.FrequencyPenalty = genai.Ptr(float32(s.FrequencyPenalty))
 	}
-	return config
+	c := conversation{names: map[string]string{}}
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		if m.Role == art.RoleSystem || m.Role == art.RoleDeveloper {
+			if config.SystemInstruction == nil {
+				config.SystemInstruction = &genai.Content{}
+			}
+			config.SystemInstruction.Parts = append(config.SystemInstruction.Parts, &genai.Part{Text: m.Content})
+		} else if err := c.add(m, i); err != nil {
+			return nil, nil, err
+		}
+	}
+	return c.contents, config, nil
 }
 
 // newTools returns the tools of a request, with their schemas as they are.
@@ -78,7 +72,6 @@ type conversation struct {
 	names    map[string]string // of functions, by the id of a call
 }
 
-// add adds the i-th message.
 func (c *conversation) add(m *art.Message, i int) error {
 	switch m.Role {
 	case art.RoleTool:
@@ -126,7 +119,6 @@ func resultOf(content string) map[string]any {
 	return map[string]any{"output": content}
 }
 
-// newReply converts an answer.
 func newReply(r *genai.GenerateContentResponse) (*hosted.Reply, error) {
 	if len(r.Candidates) == 0 {
 		message := "the answer has no candidates"
@@ -156,7 +148,6 @@ func newReply(r *genai.GenerateContentResponse) (*hosted.Reply, error) {
 	return reply, nil
 }
 
-// addPart adds a part of an answer.
 func addPart(m *art.Message, part *genai.Part) error {
 	switch {
 	case part.FunctionCall != nil:

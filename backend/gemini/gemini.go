@@ -67,7 +67,6 @@ func clientConfig(c *hosted.Connection) *genai.ClientConfig {
 	}
 }
 
-// headersKey is the context key of an *http.Header.
 type headersKey struct{}
 
 // keepHeaders hands the headers of a response to the context of its request, because the SDK's errors do not have
@@ -83,7 +82,6 @@ func (k keepHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// service implements [hosted.Service].
 type service struct {
 	client *genai.Client
 	extra  map[string]json.RawMessage // fields of Options.Extra
@@ -95,8 +93,19 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 	if err != nil {
 		return nil, err
 	}
+	// The SDK does not write tools as they are, because it sorts the keys of their schemas, and has no extra fields.
 	config.HTTPOptions = &genai.HTTPOptions{ExtrasRequestProvider: func(body map[string]any) map[string]any {
-		return s.complete(body, req.Tools)
+		if len(req.Tools) > 0 {
+			body["tools"] = newTools(req.Tools)
+		}
+		for name, value := range s.extra {
+			if string(value) == "null" {
+				delete(body, name)
+				continue
+			}
+			body[name] = value
+		}
+		return body
 	}}
 	header := http.Header{}
 	response, err := s.client.Models.GenerateContent(context.WithValue(ctx, headersKey{}, &header), model, contents,
@@ -105,22 +114,6 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 		return nil, failure(err, header)
 	}
 	return newReply(response)
-}
-
-// complete adds to the body of a request what the SDK does not write as it is: tools, because it sorts the keys of
-// their schemas, and the extra fields of the options.
-func (s *service) complete(body map[string]any, tools []art.Tool) map[string]any {
-	if len(tools) > 0 {
-		body["tools"] = newTools(tools)
-	}
-	for name, value := range s.extra {
-		if string(value) == "null" {
-			delete(body, name)
-			continue
-		}
-		body[name] = value
-	}
-	return body
 }
 
 // Models implements [hosted.Service].

@@ -14,7 +14,6 @@ import (
 // AssumedReply is how many tokens a reply without MaxTokens is estimated at.
 const AssumedReply = 1024
 
-// call is one completion.
 type call struct {
 	entry    *entry
 	base     string
@@ -131,7 +130,6 @@ type window struct {
 	sent []*sending // within the last period, in order of time
 }
 
-// sending is one request of a window.
 type sending struct {
 	at     time.Time
 	tokens int

@@ -94,7 +94,6 @@ func (b *Backend) judge(ctx context.Context, c *call, f *Failure) (hint string, 
 	return "the service refuses the request: correct what it names", art.ErrInvalid
 }
 
-// maxNamed is how many models a hint lists.
 const maxNamed = 20
 
 // missing is the hint for a model that the service does not know: which it has, if it says so.

@@ -184,7 +184,6 @@ func (b *Backend) CheckTrain(*art.TrainConfig) error {
 	return errTrain
 }
 
-// errTrain is the error of each training.
 var errTrain = &art.Error{
 	Op: "train", Err: art.ErrUnsupported,
 	Hint: "a model behind an API answers and cannot be trained; train one of backend/local on what it recorded",
@@ -205,7 +204,6 @@ func (b *Backend) Train(
 
 func (b *Backend) errClosed(op string) error { return &art.Error{Op: op, Err: art.ErrClosed} }
 
-// entry is a registered model.
 type entry struct {
 	model *art.Model
 	base  string
@@ -250,10 +248,8 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 // DefaultBase returns the name of m.
 func (b *Backend) DefaultBase(m *art.Model) string { return m.Name() }
 
-// host is where the service is.
 func (b *Backend) host() string { return b.address.Hostname() }
 
-// entry returns what was registered for m.
 func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
 	e, err := b.begin(op, m)
 	if err == nil {

@@ -121,7 +121,6 @@ func (o *Options) connect(c *Connection, about *About, check func(bool, string, 
 	return variable
 }
 
-// keyHint says how a key is given.
 func keyHint(about *About, variable string) string {
 	if variable == "" {
 		return "set Key in the Options of backend/" + about.Name
@@ -135,7 +134,6 @@ const MaxBody = 32 << 20
 // errTooLarge is the error of a body beyond MaxBody.
 var errTooLarge = fmt.Errorf("the response is larger than %d MiB", MaxBody>>20)
 
-// bounded bounds the bodies of responses.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].

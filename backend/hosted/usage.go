@@ -143,7 +143,6 @@ func (m *meter) count(of *Usage, reserved float64, change func(*Usage)) {
 	change(of)
 }
 
-// read returns a copy.
 func (m *meter) read(u *Usage) Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +177,6 @@ type Prices map[string]Price
 // dated is the end of the name of a model's version.
 var dated = regexp.MustCompile(`-(\d{4}-?\d{2}-?\d{2}|latest)$`)
 
-// of returns the price of a model.
 func (p Prices) of(model string) (price Price, ok bool) {
 	if price, ok = p[model]; !ok {
 		price, ok = p[dated.ReplaceAllString(model, "")]

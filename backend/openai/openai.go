@@ -64,7 +64,6 @@ func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
 	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) { return &service{c}, nil })
 }
 
-// service implements [hosted.Service].
 type service struct{ *hosted.Connection }
 
 // DefaultPrices returns list prices of OpenAI's models in US dollars, of June 2026. Prices change, and discounts and

@@ -158,7 +158,7 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 	limit := &settings.MaxTokens
 	if own {
 		limit = &settings.MaxCompletionTokens
-		settings.Temperature, settings.TopP = unlessOne(s.Temperature), unlessOne(s.TopP)
+		settings.Temperature, settings.TopP = unless(1, s.Temperature), unless(1, s.TopP)
 	}
 	if s.MaxTokens > 0 {
 		*limit = &s.MaxTokens
@@ -166,27 +166,19 @@ func newRequest(model string, req *art.ChatRequest, own bool) *request {
 	if s.TopK > 0 {
 		settings.TopK = &s.TopK
 	}
-	settings.StopTokenIDs, settings.LogitBias, settings.MinTokens = s.StopTokenIDs, s.LogitBias, unlessZero(s.MinTokens)
+	settings.StopTokenIDs, settings.LogitBias, settings.MinTokens = s.StopTokenIDs, s.LogitBias, unless(0, s.MinTokens)
 	settings.AllowedTokenIDs, settings.BadWords, settings.IgnoreEOS = s.AllowedTokenIDs, s.BadWords, s.IgnoreEOS
-	settings.MinP, settings.RepetitionPenalty = unlessZero(s.MinP), unlessZero(s.RepetitionPenalty)
-	settings.PresencePenalty, settings.FrequencyPenalty = unlessZero(s.PresencePenalty), unlessZero(s.FrequencyPenalty)
+	settings.MinP, settings.RepetitionPenalty = unless(0, s.MinP), unless(0, s.RepetitionPenalty)
+	settings.PresencePenalty, settings.FrequencyPenalty = unless(0, s.PresencePenalty), unless(0, s.FrequencyPenalty)
 	settings.SetFormat(s.ResponseFormat)
 	settings.ToolChoice = wire.NewToolChoice(s.ToolChoice)
 	chat := wire.ChatRequest{Messages: outgoing(req.Messages, own), Tools: req.Tools, ChatSettings: settings}
 	return &request{ChatRequest: chat, Seed: int64(s.Seed)}
 }
 
-// unlessOne returns nil for 1, the default of OpenAI's API.
-func unlessOne(x float64) *float64 {
-	if x == 1 {
-		return nil
-	}
-	return &x
-}
-
-// unlessZero returns nil for 0, which is off.
-func unlessZero[T int | float64](x T) *T {
-	if x == 0 {
+// unless returns nil for a value: 1 is a default of OpenAI's API, and 0 is off.
+func unless[T int | float64](value, x T) *T {
+	if x == value {
 		return nil
 	}
 	return &x
@@ -201,16 +193,4 @@ func (r *response) usage() *art.Usage {
 	return &art.Usage{
 		PromptTokens: u.PromptTokens, CachedTokens: u.PromptTokensDetails.CachedTokens, CompletionTokens: u.CompletionTokens,
 	}
-}
-
-// logprobs returns those of the tokens, nil when there are none.
-func (c *responseChoice) logprobs() []float32 {
-	if c.Logprobs == nil {
-		return nil
-	}
-	out := make([]float32, len(c.Logprobs.Content))
-	for i, token := range c.Logprobs.Content {
-		out[i] = token.Logprob
-	}
-	return out
 }

@@ -31,7 +31,6 @@ func read(response *http.Response) ([]byte, http.Header, error) {
 	return body, response.Header, nil
 }
 
-// parse converts an answer.
 func parse(body []byte, header http.Header, req *art.ChatRequest) (*hosted.Reply, error) {
 	torn := func(format string, args ...any) error {
 		message := fmt.Sprintf(format, args...)
@@ -98,15 +97,16 @@ const minLogprob = -9999
 // that was sampled from.
 func (r *response) sample(s art.Sampling, finish string) *art.Sample {
 	choice := &r.Choices[0]
-	logprobs := choice.logprobs()
-	if s.Reshapes() || len(r.PromptTokenIDs) == 0 || len(choice.TokenIDs) == 0 ||
-		len(logprobs) != len(choice.TokenIDs) {
+	if s.Reshapes() || len(r.PromptTokenIDs) == 0 || len(choice.TokenIDs) == 0 || choice.Logprobs == nil ||
+		len(choice.Logprobs.Content) != len(choice.TokenIDs) {
 		return nil
 	}
-	for _, x := range logprobs {
-		if !(x > minLogprob) {
+	var logprobs []float32
+	for _, token := range choice.Logprobs.Content {
+		if !(token.Logprob > minLogprob) {
 			return nil
 		}
+		logprobs = append(logprobs, token.Logprob)
 	}
 	return &art.Sample{
 		PromptIDs: r.PromptTokenIDs, IDs: choice.TokenIDs, Logprobs: logprobs, Settings: s, Finish: finish,

@@ -67,7 +67,6 @@ func Hub(opts *HubOptions) (Target, error) {
 	return &hub{opts: o, web: web{client: secret.Client(o.Client), secret: o.Token}}, nil
 }
 
-// hub is a repository.
 type hub struct {
 	opts    HubOptions
 	web     web
@@ -132,7 +131,6 @@ func (h *hub) create(ctx context.Context) error {
 	return err
 }
 
-// upload is a file that is sent.
 type upload struct {
 	local, path string
 	size        int64

@@ -66,7 +66,6 @@ type artifacts struct {
 	entity string
 }
 
-// artifactFile is a file of an artifact.
 type artifactFile struct {
 	name, local, md5 string // md5 in base64
 	size             int64
@@ -287,7 +286,6 @@ func (w *artifacts) manifest(
 	return made.ID, &made.File, err
 }
 
-// sendFiles sends the files.
 func (w *artifacts) sendFiles(ctx context.Context, a *artifact, manifest string) error {
 	const query = `mutation CreateArtifactFiles($input: CreateArtifactFilesInput!) {
 	createArtifactFiles(input: $input) { files { edges { node { storagePath uploadUrl uploadHeaders } } } }

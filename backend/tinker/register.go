@@ -22,7 +22,6 @@ import (
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
-// entry is a registered model.
 type entry struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
@@ -94,7 +93,6 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	return step, nil
 }
 
-// add registers an entry.
 func (b *Backend) add(m *art.Model, e *entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,7 +207,6 @@ func (e *entry) describe(name string, opts art.ModelOptions, host string) error 
 	return nil
 }
 
-// createModel makes a training run.
 func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptions) error {
 	if _, ok := b.limits.contexts[opts.Base]; !ok && len(b.limits.contexts) > 0 {
 		return &art.Error{

@@ -51,7 +51,6 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	return r, nil
 }
 
-// render renders the prompt of a request.
 func (e *entry) render(ctx context.Context, op string, req *art.ChatRequest) (*chat.Template, []int32, error) {
 	template, err := e.template.With(chat.Options{Args: req.TemplateArgs})
 	var prompt []int32
@@ -67,7 +66,6 @@ func (e *entry) render(ctx context.Context, op string, req *art.ChatRequest) (*c
 	return template, prompt, nil
 }
 
-// response describes a reply.
 func response(m *art.Model, message art.Message) *art.ChatResponse {
 	s := message.Sample
 	return &art.ChatResponse{

@@ -68,7 +68,6 @@ func (l *learning) run(ctx context.Context, b *Backend, e *entry) error {
 	return nil
 }
 
-// step makes one optimizer step.
 func (l *learning) step(ctx context.Context, b *Backend, e *entry, part []credit.Sequence) error {
 	value := 0.0
 	if l.prepare != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
-// entry is a registered model.
 type entry struct {
 	run   *runs.Run
 	model wandbwire.Model

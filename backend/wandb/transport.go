@@ -31,7 +31,6 @@ type statusError struct {
 // Error has the status and what the service says.
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.text) }
 
-// call is a request.
 type call struct {
 	method, path string
 	body         any  // nil for none; []byte as it is

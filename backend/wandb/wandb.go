@@ -153,7 +153,6 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
-// entry returns what was registered for m.
 func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -81,7 +81,6 @@ func parseDatum(message []byte, left *Bounds) Datum {
 	return d
 }
 
-// parseChunk reads the message Chunk.
 func parseChunk(message []byte) (c Chunk) {
 	for f := range fields(message) {
 		switch f.number {
@@ -101,7 +100,6 @@ func parseChunk(message []byte) (c Chunk) {
 	return c
 }
 
-// appendDatum writes the message Datum.
 func appendDatum(b []byte, d *Datum) []byte {
 	for i := range d.Input.Chunks {
 		b = appendBytes(b, 1, appendBytes(nil, 1, appendBytes(nil, 1, put(d.Input.Chunks[i].Tokens))))

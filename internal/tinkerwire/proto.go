@@ -131,7 +131,6 @@ func (f field) integers(list []int64) []int64 {
 	return list
 }
 
-// entry reads an entry of a map.
 func (f field) entry(value func(field)) (key string) {
 	for f := range fields(f.bytes()) {
 		switch f.number {
@@ -178,7 +177,6 @@ func appendIntegers(b []byte, number protowire.Number, list []int64) []byte {
 	return appendBytes(b, number, packed)
 }
 
-// appendEntry writes an entry of a map.
 func appendEntry(b []byte, number protowire.Number, key string, value []byte) []byte {
 	return appendBytes(b, number, append(appendText(nil, 1, key), value...))
 }

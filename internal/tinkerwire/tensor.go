@@ -95,7 +95,6 @@ func (t Tensor) MarshalJSON() ([]byte, error) {
 	return json.Marshal(tensorJSON{data, t.DType, t.Shape, t.Rows, t.Columns})
 }
 
-// appendTensor writes the message Tensor.
 func appendTensor(b []byte, t *Tensor) []byte {
 	if t.Sparse() {
 		b = appendBytes(b, 2, appendBytes(appendBytes(appendBytes(nil, 1, t.bytes()), 2, put(t.Rows)), 3, put(t.Columns)))
@@ -106,7 +105,6 @@ func appendTensor(b []byte, t *Tensor) []byte {
 	return appendIntegers(b, 4, t.Shape)
 }
 
-// bytes are the values.
 func (t *Tensor) bytes() []byte {
 	if t.DType == Int64 {
 		return put(t.Ints)
@@ -114,7 +112,6 @@ func (t *Tensor) bytes() []byte {
 	return put(t.Floats)
 }
 
-// parseTensor reads the message Tensor.
 func parseTensor(message []byte) (t Tensor) {
 	var values []byte
 	for f := range fields(message) {

@@ -132,7 +132,6 @@ func (x *Exporter[T]) collect() {
 	}
 }
 
-// take queues items.
 func (x *Exporter[T]) take(items []T, lost int, err error) {
 	for _, item := range items {
 		if !x.items.Send(item) && x.items.Lost() == 1 {

@@ -92,7 +92,6 @@ type transport struct {
 	idle map[string][]*connection // by scheme and address; the newest last
 }
 
-// connection is one to a host.
 type connection struct {
 	net.Conn
 	key  string
@@ -147,7 +146,6 @@ func hostOf(req *http.Request) string {
 	return req.URL.Scheme + " " + net.JoinHostPort(req.URL.Hostname(), port)
 }
 
-// dial connects to the host of a request.
 func (t *transport) dial(req *http.Request) (*connection, error) {
 	key := hostOf(req)
 	address := key[len(req.URL.Scheme)+1:]

@@ -42,7 +42,6 @@ type Rollouts struct {
 	order []rolloutKey
 }
 
-// rolloutKey names a rollout.
 type rolloutKey struct {
 	gather            uint64
 	scenario, attempt int

@@ -78,11 +78,6 @@ func (c *RLTrain) TrainConfig() (*art.TrainConfig, error) {
 	}
 	level, known := levels[value(c.ImportanceLevel)]
 	out.Level = level
-	return out, c.check(known)
-}
-
-// check lists what is not supported.
-func (c *RLTrain) check(level bool) error {
 	var p []error
 	refuse := func(refused bool, format string, args ...any) {
 		if refused {
@@ -92,7 +87,7 @@ func (c *RLTrain) check(level bool) error {
 	loss := value(c.LossFn)
 	refuse(loss != "" && loss != "cispo" && loss != "ppo", "loss_fn is %q; want cispo or ppo", loss)
 	refuse(loss == "cispo" && value(c.PPO), "loss_fn is cispo, and ppo is true; leave ppo out")
-	refuse(!level, "importance_sampling_level is %q; want token, sequence, average or geometric_average",
+	refuse(!known, "importance_sampling_level is %q; want token, sequence, average or geometric_average",
 		value(c.ImportanceLevel))
 	refuse(value(c.KLCoef) != 0 && value(c.KLSource) == "current_learner" && !value(c.PrecalculateLogprobs),
 		"kl_penalty_source current_learner needs precalculate_logprobs; or set it to sample")
@@ -103,7 +98,7 @@ func (c *RLTrain) check(level bool) error {
 	refuse(c.MaxNegative != nil, "max_negative_advantage_importance_sampling_weight is not supported; leave it out")
 	refuse(value(c.MultiplierPower) != 0, "num_trajectories_learning_rate_multiplier_power is not supported; use 0")
 	refuse(value(c.PlotTensors), "plot_tensors is not supported; leave it out")
-	return errors.Join(p...)
+	return out, errors.Join(p...)
 }
 
 // NewRLTrain is the inverse of [RLTrain.TrainConfig]. cfg has its defaults filled in; what the service has no option

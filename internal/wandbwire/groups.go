@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -251,7 +252,7 @@ func Encode(groups []*art.TrajectoryGroup) ([]Group, error) {
 			continue
 		}
 		e := Group{Trajectories: []Trajectory{}, Exceptions: []Exception{}, Metadata: orEmpty(g.Metadata),
-			Metrics: finite(g.Metrics), Logs: append([]string{}, g.Logs...)}
+			Metrics: Finite(g.Metrics), Logs: append([]string{}, g.Logs...)}
 		for _, t := range g.Trajectories {
 			if t == nil {
 				continue
@@ -277,26 +278,26 @@ func orEmpty[T any](m map[string]T) map[string]T {
 	return m
 }
 
-// finite leaves out what JSON cannot hold.
-func finite(metrics map[string]float64) map[string]float64 {
-	out := map[string]float64{}
-	for key, x := range metrics {
-		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			out[key] = x
-		}
-	}
+// Finite returns metrics without those that JSON cannot hold.
+func Finite(metrics map[string]float64) map[string]float64 {
+	out := orEmpty(maps.Clone(metrics))
+	maps.DeleteFunc(out, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	return out
 }
 
 func encode(t *art.Trajectory) (Trajectory, error) {
 	out := Trajectory{
-		AdditionalHistories: []History{}, Reward: t.Reward, Metrics: finite(t.Metrics), Metadata: orEmpty(t.Metadata),
+		AdditionalHistories: []History{}, Reward: t.Reward, Metrics: Finite(t.Metrics), Metadata: orEmpty(t.Metadata),
 		Logs: append([]string{}, t.Logs...),
 	}
 	for i, h := range t.Histories() {
-		encoded, err := encodeHistory(h)
-		if err != nil {
-			return out, err
+		encoded := History{Messages: []json.RawMessage{}, Tools: h.Tools}
+		for j := range h.Messages {
+			raw, err := encodeMessage(&h.Messages[j])
+			if err != nil {
+				return out, err
+			}
+			encoded.Messages = append(encoded.Messages, raw)
 		}
 		if i == 0 {
 			out.History = encoded
@@ -306,18 +307,6 @@ func encode(t *art.Trajectory) (Trajectory, error) {
 	}
 	if s := t.Samples(); len(s) > 0 {
 		out.InitialStep, out.FinalStep = &s[0].Step, &s[len(s)-1].Step
-	}
-	return out, nil
-}
-
-func encodeHistory(h *art.History) (History, error) {
-	out := History{Messages: []json.RawMessage{}, Tools: h.Tools}
-	for i := range h.Messages {
-		raw, err := encodeMessage(&h.Messages[i])
-		if err != nil {
-			return out, err
-		}
-		out.Messages = append(out.Messages, raw)
 	}
 	return out, nil
 }

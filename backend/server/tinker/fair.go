@@ -62,7 +62,6 @@ func newFair(slots int) *fair {
 	return &fair{free: slots, quantum: fairQuantum * n, credit: fairCredit * n}
 }
 
-// acquire waits for a slot.
 func (f *fair) acquire(ctx context.Context, tenant, run string) (*turn, error) {
 	t := f.ask(tenant, run, time.Now())
 	select {

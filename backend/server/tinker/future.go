@@ -43,7 +43,6 @@ type outcome struct {
 	Category string                   `json:",omitempty"`
 }
 
-// failed makes an outcome of an error.
 func failed(err error) *outcome {
 	category := tinkerwire.CategoryServer
 	var f *failure
@@ -223,7 +222,6 @@ func (o *outcome) send(w http.ResponseWriter, r *http.Request) error {
 	return sendJSON(w, http.StatusOK, o.Result)
 }
 
-// failure is an error with a status.
 type failure struct {
 	status int
 	detail string
@@ -233,12 +231,10 @@ func (f *failure) Error() string { return f.detail }
 
 func fail(status int, detail string) error { return &failure{status, detail} }
 
-// failf is fail with a format.
 func failf(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
-// sendJSON writes a JSON body.
 func sendJSON(w http.ResponseWriter, status int, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

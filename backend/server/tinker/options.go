@@ -121,7 +121,6 @@ type Backend interface {
 	driver.Sampler
 }
 
-// fill writes the defaults.
 func (o *Options) fill() {
 	o.Limits = o.Limits.fill(Limits{})
 	o.Alpha, o.KeepSteps = cmp.Or(o.Alpha, 32), cmp.Or(o.KeepSteps, 2)
@@ -154,7 +153,6 @@ func (l Limits) fill(of Limits) Limits {
 // minQueued is the least queue that has room for any request.
 const minQueued = 4 << 20
 
-// validate lists what is wrong with the options.
 func (o *Options) validate() error {
 	var p []error
 	check := func(ok bool, format string, args ...any) {

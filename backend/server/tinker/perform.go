@@ -104,7 +104,6 @@ func (r *run) failed(t *task, err error) *outcome {
 // charge adds to what the key has used that created the run.
 func (r *run) charge(u access.Usage) { r.server.users.Charge(r.tenant.name, r.record.Key, u) }
 
-// execute runs an operation.
 func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 	req := t.call.small
 	switch t.call.op {

@@ -43,7 +43,6 @@ func (s *Server) showSampler(w http.ResponseWriter, r *http.Request, t *user) er
 	})
 }
 
-// trainingRun describes a run to clients.
 func trainingRun(rec *runRecord) tinkerwire.TrainingRun {
 	out := tinkerwire.TrainingRun{
 		ID: rec.ID, BaseModel: rec.Base, Owner: rec.Tenant, IsLoRA: true, Corrupted: rec.Corrupted != "",

@@ -48,7 +48,6 @@ type route struct {
 	needs []access.Scope
 }
 
-// routes returns the routes.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, route := range s.table() {
@@ -111,7 +110,6 @@ func (s *Server) table() map[string]route {
 	return all
 }
 
-// statusOf is the status of an error.
 func statusOf(err error) int {
 	var f *failure
 	var denied *access.DeniedError
@@ -126,7 +124,6 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// refuse sends an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status == http.StatusInternalServerError {
@@ -145,7 +142,6 @@ const retryAfter = "2"
 // maxSmall bounds the bodies of requests without data, in bytes.
 const maxSmall = 1 << 20
 
-// readBody reads a body of at most limit bytes.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, fail(http.StatusUnsupportedMediaType, "compressed bodies are not served; client/config says so")

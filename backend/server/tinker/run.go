@@ -69,7 +69,6 @@ type task struct {
 // futureID names the future of an operation.
 func futureID(run string, seq int) string { return run + ":" + strconv.Itoa(seq) }
 
-// newFuture makes a future of an operation.
 func (r *run) newFuture(id string) *future {
 	return &future{
 		id: id, tenant: r.tenant, scope: access.Train, project: r.record.Project, run: r.record.ID, session: r.record.Session,
@@ -312,12 +311,20 @@ func (r *run) requeue(seq int, c *call, stored *storedResult) {
 		r.waiting[seq] = &task{seq: seq, call: c, future: f, arrived: time.Now(), restored: true}
 	}
 	r.futures[seq] = f
-	r.server.restoreFuture(f, stored)
-	if stored != nil {
-		copy(f.digest[:], stored.Digest)
-		if t := r.waiting[seq]; t != nil {
-			t.prior = stored.Out
-		}
+	s := r.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.futures[f.id] = f
+	if stored == nil {
+		f.tenant.restored(f.cost)
+		return
+	}
+	f.out, f.ended = stored.Out, stored.Ended
+	close(f.done)
+	f.tenant.add(f)
+	copy(f.digest[:], stored.Digest)
+	if t := r.waiting[seq]; t != nil {
+		t.prior = stored.Out
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
-// sampling is a request for samples.
 type sampling struct {
 	request *tinkerwire.SampleRequest
 	prompt  []int32
@@ -169,7 +168,6 @@ func (s *Server) inSlot(p *sampling, f func() error) (err error) {
 	return errors.Join(slotErr, err)
 }
 
-// draw draws sample i.
 func (p *sampling) draw(ctx context.Context, m *art.Model, i int, out *tinkerwire.SampleOutput) error {
 	from := &p.request.Params
 	opts := &art.ChatOptions{Temperature: from.Temperature, TopP: from.TopP, MaxTokens: from.MaxTokens, Seed: p.seed(i)}

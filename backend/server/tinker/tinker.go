@@ -111,7 +111,6 @@ func (s *Server) base(name string) Base {
 	return Base{}
 }
 
-// restore reads what is stored.
 func (s *Server) restore() (err error) {
 	disk := s.opts.disk
 	if s.opts.noSync {
@@ -205,20 +204,6 @@ func (s *Server) tenantNamed(name string) *tenant {
 		return s.tenants[at]
 	}
 	return nil
-}
-
-// restoreFuture adds the future of an operation from before a restart.
-func (s *Server) restoreFuture(f *future, stored *storedResult) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.futures[f.id] = f
-	if stored == nil {
-		f.tenant.restored(f.cost)
-		return
-	}
-	f.out, f.ended = stored.Out, stored.Ended
-	close(f.done)
-	f.tenant.add(f)
 }
 
 // dropFuture takes back openFuture.

@@ -39,7 +39,9 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	entry := r.entry(id)
+	r.mu.Lock()
+	entry := *r.entryOf(id, t.seq)
+	r.mu.Unlock()
 	save := func() (string, error) {
 		return loop.SaveWeights(ctx, r.model, entry.Saved, kind == tinkerwire.WeightsKind)
 	}
@@ -62,22 +64,17 @@ func (r *run) save(ctx context.Context, t *task, kind string) (*outcome, error) 
 		stored.Weights, stored.SizeBytes = path, size
 		if err = r.storeRecord(); err != nil {
 			r.deleteSaved(ctx, entry.Saved)
+			stored.SizeBytes = counted
 		}
 	}
-	if err != nil {
-		// Take back what reserve has written.
-		r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
-			return c.ID == id && c.Seq == t.seq
-		})
-		if err := r.storeRecord(); err != nil {
-			r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
-		}
-		r.tenant.stored.Add(-counted)
+	if err != nil { // take back what reserve has written
+		r.drop(func(c *checkpoint) bool { return c.ID == id && c.Seq == t.seq })
 		return nil, err
 	}
 	r.tenant.stored.Add(size - counted)
 	if old != "" {
-		r.dropOld(ctx, id, t.seq, old)
+		r.drop(func(c *checkpoint) bool { return c.ID == id && c.Seq != t.seq })
+		r.deleteSaved(ctx, old)
 	}
 	return &outcome{Result: &tinkerwire.Result{Path: entry.Path, Type: t.call.op, SizeBytes: size}}, nil
 }
@@ -129,18 +126,6 @@ func expiry(seconds *float64) *time.Time {
 	return new(time.Now().UTC().Add(time.Duration(*seconds * float64(time.Second))))
 }
 
-// entry returns a copy of the newest entry of the index.
-func (r *run) entry(id string) checkpoint {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range slices.Backward(r.record.Checkpoints) {
-		if c.ID == id {
-			return c
-		}
-	}
-	return checkpoint{}
-}
-
 // entryOf returns the entry that a request has made. mu is held.
 func (r *run) entryOf(id string, seq int) *checkpoint {
 	for i := range r.record.Checkpoints {
@@ -151,21 +136,18 @@ func (r *run) entryOf(id string, seq int) *checkpoint {
 	return &checkpoint{}
 }
 
-// dropOld deletes weights that were replaced. mu is held.
-func (r *run) dropOld(ctx context.Context, id string, seq int, saved string) {
-	freed := int64(0)
+// drop takes entries off the index, and what they have off that of the tenant. mu is held.
+func (r *run) drop(which func(c *checkpoint) bool) {
 	r.record.Checkpoints = slices.DeleteFunc(r.record.Checkpoints, func(c checkpoint) bool {
-		old := c.ID == id && c.Seq != seq
-		if old {
-			freed += c.SizeBytes
+		if which(&c) {
+			r.tenant.stored.Add(-c.SizeBytes)
+			return true
 		}
-		return old
+		return false
 	})
-	if err := r.storeRecord(); err != nil { // it is in the index until that is stored again, without its weights
+	if err := r.storeRecord(); err != nil { // they are in the index until that is stored again
 		r.server.log.Error("training run could not be stored", "run", r.record.ID, "error", err)
 	}
-	r.deleteSaved(ctx, saved)
-	r.tenant.stored.Add(-freed)
 }
 
 // deleteSaved deletes weights that are not in the index.
@@ -284,7 +266,6 @@ func (s *Server) changeRecord(rec *runRecord, id string, f func(*runRecord, int)
 	return nil
 }
 
-// deleteWeights deletes saved weights.
 func (s *Server) deleteWeights(ctx context.Context, t *user, run, id string) error {
 	rec, err := s.findRecord(t, run)
 	if err != nil {

@@ -39,7 +39,6 @@ type job struct {
 	storing sync.Mutex // held while its document is written
 }
 
-// ended reports whether a training has ended.
 func (j *job) ended() bool {
 	n := len(j.record.Events)
 	return n > 0 && slices.Contains([]string{wandbwire.EventEnded, wandbwire.EventFailed}, j.record.Events[n-1].Type)
@@ -432,7 +431,7 @@ func (s *Server) progress(j *job, p art.TrainProgress) {
 // emitStep tells of the metrics of a gradient step.
 func (s *Server) emitStep(j *job, metrics map[string]float64) {
 	data := map[string]any{}
-	for key, x := range finite(metrics) {
+	for key, x := range wandbwire.Finite(metrics) {
 		data[key] = x
 	}
 	s.emit(j, wandbwire.EventStep, data)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
+
 	"net/http"
 	"slices"
 	"strconv"
@@ -432,19 +432,12 @@ func (s *Server) checkpoints(ctx context.Context, m *art.Model) (list []wandbwir
 		c := wandbwire.Checkpoint{ID: fmt.Sprintf("step%d", step), Step: step, Metrics: map[string]float64{}}
 		for _, row := range rows {
 			if row.Step == step {
-				maps.Copy(c.Metrics, finite(row.Metrics))
+				maps.Copy(c.Metrics, wandbwire.Finite(row.Metrics))
 			}
 		}
 		list = append(list, c)
 	}
 	return list, nil
-}
-
-// finite leaves out what JSON cannot hold.
-func finite(metrics map[string]float64) map[string]float64 {
-	out := maps.Clone(metrics)
-	maps.DeleteFunc(out, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
-	return out
 }
 
 // deleteCheckpoints serves DELETE models/ID/checkpoints. The newest one stays: it is what the run goes on with.

@@ -129,7 +129,6 @@ func public(err error) error {
 	return e
 }
 
-// serve serves a training route.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, to route) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
 	var out any
@@ -160,7 +159,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, pattern string, t
 	_, _ = w.Write(body) // an error says that the client has gone
 }
 
-// failf is an error with a status.
 func failf(status int, format string, args ...any) *wire.Error {
 	kind := wire.TypeInvalid
 	if status >= http.StatusInternalServerError {
@@ -191,7 +189,6 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
-// readJSON reads the JSON body of a request.
 func readJSON(r *http.Request, v any, counts *jsoncount.Limits) error {
 	body, err := readAllBody(r)
 	if err != nil {

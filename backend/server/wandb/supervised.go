@@ -49,7 +49,6 @@ func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
 	return s.enqueue(m, body, by, true)
 }
 
-// supervise executes supervised training.
 func (s *Server) supervise(own *art.Model, body []byte, progress func(art.TrainProgress)) (map[string]float64, error) {
 	var req wandbwire.CreateSFTJob
 	if err := decode(body, &req); err != nil {

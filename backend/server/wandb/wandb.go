@@ -138,7 +138,6 @@ func New(backend art.Backend, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// validate lists what is wrong with the options.
 func (o *Options) validate() error {
 	var p []error
 	check := func(ok bool, format string, args ...any) {
@@ -182,7 +181,6 @@ func (o *Options) registry() (*access.Registry, error) {
 // loss and the seconds.
 func (s *Server) Usage() map[string]access.Report { return s.users.Usage() }
 
-// project is the project of a run.
 func (s *Server) project(entity, project string) string {
 	if len(s.opts.Tenants) == 1 {
 		return project

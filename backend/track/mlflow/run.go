@@ -28,7 +28,6 @@ const (
 	maxPages   = 1000 // of the history of a metric
 )
 
-// run is a run on the server.
 type run struct {
 	c              *client
 	artifacts      bool

@@ -114,7 +114,6 @@ func (t *Tracker) reports(r *track.Rollout, list ...art.CompletionEvent) (out []
 	return out, lost, err
 }
 
-// send posts a report.
 func (t *Tracker) send(ctx context.Context, r report) (lost int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.opts.Timeout)
 	defer cancel()
@@ -316,7 +315,6 @@ func metadata(step int, r *track.Rollout, more map[string]string) map[string]str
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// cut returns the first maxText characters.
 func cut(text string) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), maxText)])

@@ -71,7 +71,6 @@ type event struct {
 	attributes []attribute.KeyValue
 }
 
-// appendSpan appends a message Span.
 func appendSpan(b []byte, s *span) []byte {
 	b = protofield.AppendBytes(b, 1, s.trace[:])
 	b = protofield.AppendBytes(b, 2, s.span[:])
@@ -99,7 +98,6 @@ func appendSpan(b []byte, s *span) []byte {
 	return protofield.AppendFixed32(b, 16, spanFlags)
 }
 
-// appendEvent appends a message Span.Event.
 func appendEvent(b []byte, e event) []byte {
 	b = appendTime(b, 1, e.time)
 	b = appendText(b, 2, e.name)
@@ -109,7 +107,6 @@ func appendEvent(b []byte, e event) []byte {
 	return b
 }
 
-// appendAttribute appends a message KeyValue.
 func appendAttribute(b []byte, a attribute.KeyValue) []byte {
 	b = appendText(b, 1, string(a.Key))
 	return protofield.AppendMessage(b, 2, func(b []byte) []byte { return appendValue(b, a.Value) })

@@ -124,7 +124,6 @@ func (m *metrics) instruments(latest bool) error {
 	return first
 }
 
-// completion records a completion.
 func (m *metrics) completion(e art.CompletionEvent) {
 	if m == nil {
 		return

@@ -24,7 +24,6 @@ type batch struct {
 	scores []Score
 }
 
-// add writes a span.
 func (b *batch) add(s *span) {
 	b.spans = protofield.AppendMessage(b.spans, scopeSpans, func(to []byte) []byte { return appendSpan(to, s) })
 	b.count++
@@ -151,7 +150,6 @@ func agentName(r *track.Rollout) string {
 	return r.Completions[0].Model.Name()
 }
 
-// agentAttributes describe a rollout.
 func (b *builder) agentAttributes(r *track.Rollout) []attribute.KeyValue {
 	input, output := 0, 0
 	for _, e := range r.Completions {
@@ -229,7 +227,6 @@ func (b *builder) chatAttributes(e art.CompletionEvent) []attribute.KeyValue {
 	return out
 }
 
-// toolAttributes describe a call of a tool.
 func (b *builder) toolAttributes(call art.ToolCall, result *art.Message) []attribute.KeyValue {
 	out := []attribute.KeyValue{
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -251,7 +248,6 @@ type message struct {
 	Finish string   `json:"finish_reason,omitempty"`
 }
 
-// part is a part of a message.
 type part struct {
 	Type      string `json:"type"`
 	Content   string `json:"content,omitempty"`

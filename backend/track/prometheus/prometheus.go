@@ -244,7 +244,6 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// all returns the metrics.
 func (v *vectors) all() []prometheus.Collector {
 	out := []prometheus.Collector{
 		v.step, v.loss, v.other, v.trainings, v.updates, v.skipped, v.tokens, v.rollouts, v.running, v.trainSeconds,

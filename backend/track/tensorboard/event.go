@@ -30,7 +30,6 @@ type event struct {
 // value is a field "value" of a Summary, without tag and length.
 type value []byte
 
-// encode returns the Event message.
 func (e event) encode() []byte {
 	b := protofield.AppendDouble(nil, 1, seconds(e.wall))
 	b = protofield.AppendVarint(b, 2, uint64(e.step))

@@ -62,7 +62,6 @@ func nextFrame(b []byte) (data, rest []byte, err error) {
 // numFiles makes the names of the files of this process different.
 var numFiles atomic.Int64
 
-// writer appends to a file.
 type writer struct{ track.File }
 
 // create begins an event file in dir. Readers merge the files of a folder in the order of their names. The first file

@@ -79,7 +79,6 @@ type run struct {
 // Written implements [track.Run].
 func (r *run) Written(context.Context) (track.Values, error) { return readScalars(r.dir) }
 
-// write appends events.
 func (r *run) write(events ...event) error {
 	if r.file == nil {
 		file, err := create(r.dir)

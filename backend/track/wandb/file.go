@@ -118,7 +118,6 @@ func chunkAt(file []byte, at int) (kind byte, data []byte, err error) {
 	return kind, data, nil
 }
 
-// writer appends to a file.
 type writer struct {
 	track.File
 	num int64 // of records
@@ -258,41 +257,35 @@ func kindOfRecord(record []byte) (kind protofield.Number, content []byte, err er
 	return kind, content, nil
 }
 
-// rowOf reads a history record.
 func rowOf(content []byte) (map[string]any, error) {
 	row := map[string]any{}
 	for f, err := range protofield.All(content) {
-		if err == nil && f.Number == 1 {
-			err = readItem(row, f.Data)
-		}
 		if err != nil {
 			return nil, err
 		}
+		if f.Number != 1 {
+			continue
+		}
+		var key string
+		var value []byte
+		for f, err := range protofield.All(f.Data) {
+			if err != nil {
+				return nil, err
+			}
+			switch f.Number {
+			case 1, 2:
+				key = string(f.Data)
+			case 16:
+				value = f.Data
+			}
+		}
+		var v any
+		if err := json.Unmarshal(value, &v); err != nil {
+			return nil, fmt.Errorf("wandb: value of %q: %w", key, err)
+		}
+		row[key] = v
 	}
 	return row, nil
-}
-
-// readItem adds an item of a history record to a row.
-func readItem(row map[string]any, item []byte) error {
-	var key string
-	var value []byte
-	for f, err := range protofield.All(item) {
-		if err != nil {
-			return err
-		}
-		switch f.Number {
-		case 1, 2:
-			key = string(f.Data)
-		case 16:
-			value = f.Data
-		}
-	}
-	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
-		return fmt.Errorf("wandb: value of %q: %w", key, err)
-	}
-	row[key] = v
-	return nil
 }
 
 // asJSON returns the JSON of plain values.

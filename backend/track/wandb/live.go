@@ -105,8 +105,10 @@ func (r *live) send(ctx context.Context, written error) error {
 
 // sendNow sends what waits.
 func (r *live) sendNow(ctx context.Context) error {
-	if err := r.begin(ctx); err != nil {
-		return err
+	if !r.open {
+		if err := r.begin(ctx); err != nil {
+			return err
+		}
 	}
 	for len(r.lines) > 0 {
 		rows := r.lines[:min(len(r.lines), maxLines)]
@@ -125,9 +127,6 @@ func (r *live) sendNow(ctx context.Context) error {
 
 // begin asks how many lines the server has, and makes the run.
 func (r *live) begin(ctx context.Context) error {
-	if r.open {
-		return nil
-	}
 	lines, err := r.server.resume(ctx)
 	if err != nil {
 		return err
@@ -271,7 +270,6 @@ func (c *client) stream(ctx context.Context, first int, rows []map[string]any, s
 	}})
 }
 
-// end tells the server that the run has ended.
 func (c *client) end(ctx context.Context, failed bool) error {
 	code := 0
 	if failed {
