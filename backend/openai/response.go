@@ -54,17 +54,14 @@ func parse(body []byte, header http.Header, req *art.ChatRequest) (*hosted.Reply
 	if err != nil {
 		return nil, torn("the message of the answer cannot be read: %v", err)
 	}
-	reply := &hosted.Reply{ID: r.ID, Message: message, Finish: finish(choice.FinishReason, &message), Usage: r.usage()}
+	reply := &hosted.Reply{
+		ID: r.ID, Message: message, Finish: cmp.Or(choice.FinishReason, art.FinishStop), Usage: r.usage(),
+	}
+	if len(message.ToolCalls) > 0 && reply.Finish == art.FinishStop { // some servers say "stop" for tool calls too
+		reply.Finish = art.FinishToolCalls
+	}
 	reply.Message.Sample = r.sample(req.Settings, reply.Finish)
 	return reply, nil
-}
-
-// finish returns why a reply ended. Some servers say "stop" for tool calls too.
-func finish(reason string, m *art.Message) string {
-	if len(m.ToolCalls) > 0 && (reason == "" || reason == art.FinishStop) {
-		return art.FinishToolCalls
-	}
-	return cmp.Or(reason, art.FinishStop)
 }
 
 // decodeMessage reads a message, with the role and the reasoning where servers write them differently.

@@ -174,12 +174,6 @@ func (b *Backend) beat() {
 	}
 }
 
-// alive reports whether the service has answered a heartbeat lately.
-func (b *Backend) alive() bool {
-	at := b.beaten.Load()
-	return at != nil && time.Since(*at) < requestTime
-}
-
 // Close ends the session and releases the run directories. What is not published or saved is lost.
 func (b *Backend) Close() error {
 	b.mu.Lock()

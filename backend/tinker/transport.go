@@ -264,6 +264,8 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 		once, cancel := context.WithTimeout(ctx, requestTime)
 		status, a, err := b.send(once, http.MethodPost, "retrieve_future", body, "")
 		cancel()
+		beaten := b.beaten.Load()
+		alive := beaten != nil && time.Since(*beaten) < requestTime
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -276,7 +278,7 @@ func (b *Backend) await(ctx context.Context, op, id string) (*answer, error) {
 			}
 			failing, attempt = time.Time{}, 0
 			continue
-		case status == http.StatusRequestTimeout, errors.Is(err, context.DeadlineExceeded) && b.alive():
+		case status == http.StatusRequestTimeout, errors.Is(err, context.DeadlineExceeded) && alive:
 			failing, attempt = time.Time{}, 0
 			continue // the result is not there yet
 		case status == http.StatusBadRequest: // of SkyRL: the operation has failed

@@ -47,45 +47,6 @@ type run struct {
 	problem       error         // of the last try
 }
 
-func newRun(t *Tracker, m *art.Model, step int) *run {
-	settings := ModelConfig(m)
-	maps.Copy(settings, t.opts.Config)
-	return &run{t: t, model: m, step: step, since: time.Now(), settings: settings, stale: true, written: newSeen()}
-}
-
-// take adds what an event tells to what waits.
-func (r *run) take(e event) {
-	r.told = r.told || e.start != nil || e.commit != nil || e.log != nil || e.fail != nil
-	switch {
-	case e.start != nil:
-		r.given = e.start.Config == nil
-		if config := TrainConfig(*e.start); !reflect.DeepEqual(r.settings["train"], config) {
-			r.settings = maps.Clone(r.settings)
-			r.settings["train"] = config
-		}
-	case e.commit != nil:
-		r.failed = false
-		// A row has the metrics of the training and, unless its answers were given, those of its groups.
-		result := e.commit.Result
-		metrics := map[string]float64{}
-		if !r.given {
-			for key, value := range art.Metrics(e.commit.Groups...) {
-				metrics["train/"+key] = value
-			}
-		}
-		maps.Copy(metrics, result.Metrics)
-		r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
-		r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages, result.Ratios})
-	case e.log != nil:
-		r.addRow(Row{e.at, e.log.Step, underSplit(e.log.Split, e.log.Metrics)})
-		if e.log.Split != "train" { // those of "train" came with the commit
-			r.addGroups(Groups{e.at, e.log.Split, e.log.Step, e.log.Groups, nil, nil})
-		}
-	case e.fail != nil:
-		r.failed = true
-	}
-}
-
 // addRow lets a row wait. When too many do, it is left to the history, if the backend has one.
 func (r *run) addRow(row Row) {
 	if len(r.rows) < maxRows {
@@ -135,7 +96,9 @@ func (r *run) store(ctx context.Context) error {
 	if r.stale {
 		var history Values
 		history, _, unread = r.history(ctx)
-		missed = rowsOf(history, r.since)
+		for _, step := range slices.Sorted(maps.Keys(history)) {
+			missed = append(missed, Row{r.since, step, history[step]})
+		}
 	}
 	if !r.told && len(missed) == 0 {
 		return unread
@@ -363,15 +326,6 @@ func (s *seen) add(rows []Row) {
 		s.floor = max(s.floor, row.Step-keptSteps)
 	}
 	maps.DeleteFunc(s.steps, func(step int, _ map[string]value) bool { return step < s.floor })
-}
-
-// rowsOf returns values as rows of one time, by rising step.
-func rowsOf(values Values, at time.Time) []Row {
-	var rows []Row
-	for _, step := range slices.Sorted(maps.Keys(values)) {
-		rows = append(rows, Row{at, step, values[step]})
-	}
-	return rows
 }
 
 // remaining returns what the run still has of written, after it was resumed at step: everything of earlier steps, and

@@ -200,14 +200,45 @@ func (t *Tracker) work() {
 	}
 }
 
+// take adds what an event tells to what waits of its model.
 func (t *Tracker) take(e event) {
 	r := t.runs[e.model]
 	if r == nil {
-		r = newRun(t, e.model, e.step)
+		settings := ModelConfig(e.model)
+		maps.Copy(settings, t.opts.Config)
+		r = &run{t: t, model: e.model, step: e.step, since: time.Now(), settings: settings, stale: true, written: newSeen()}
 		t.runs[e.model] = r
 		t.order = append(t.order, r)
 	}
-	r.take(e)
+	r.told = r.told || e.start != nil || e.commit != nil || e.log != nil || e.fail != nil
+	switch {
+	case e.start != nil:
+		r.given = e.start.Config == nil
+		if config := TrainConfig(*e.start); !reflect.DeepEqual(r.settings["train"], config) {
+			r.settings = maps.Clone(r.settings)
+			r.settings["train"] = config
+		}
+	case e.commit != nil:
+		r.failed = false
+		// A row has the metrics of the training and, unless its answers were given, those of its groups.
+		result := e.commit.Result
+		metrics := map[string]float64{}
+		if !r.given {
+			for key, value := range art.Metrics(e.commit.Groups...) {
+				metrics["train/"+key] = value
+			}
+		}
+		maps.Copy(metrics, result.Metrics)
+		r.addRow(Row{e.at, result.Step - 1, underSplit("train", metrics)})
+		r.addGroups(Groups{e.at, "train", result.Step - 1, e.commit.Groups, result.Advantages, result.Ratios})
+	case e.log != nil:
+		r.addRow(Row{e.at, e.log.Step, underSplit(e.log.Split, e.log.Metrics)})
+		if e.log.Split != "train" { // those of "train" came with the commit
+			r.addGroups(Groups{e.at, e.log.Split, e.log.Step, e.log.Groups, nil, nil})
+		}
+	case e.fail != nil:
+		r.failed = true
+	}
 }
 
 // flush stores what waits. After dropped events it looks for their metrics in the history.

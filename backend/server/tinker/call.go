@@ -62,7 +62,10 @@ func parseCall(op, media string, body []byte, limits *Limits) (*call, error) {
 // parseForward reads the body of a forward pass.
 func parseForward(op, media string, body []byte, limits *Limits) (req *tinkerwire.ForwardRequest, err error) {
 	if media == tinkerwire.ProtoType {
-		req, err = tinkerwire.ParseForwardRequest(body, limits.bounds())
+		req, err = tinkerwire.ParseForwardRequest(body, tinkerwire.Bounds{
+			Data: limits.Datums, Chunks: maxChunks * limits.Datums, Tensors: maxInputs * limits.Datums,
+			Options: 2 * maxOptions, // in two maps
+		})
 	} else if err = checkCounts(limits.forwardCounts(), body); err == nil {
 		req = &tinkerwire.ForwardRequest{}
 		err = json.Unmarshal(body, req)
@@ -288,14 +291,7 @@ const (
 	maxOther   = 4096 // elements of lists that have no limit of their own
 )
 
-// bounds are the counts of a forward pass in protobuf.
-func (l *Limits) bounds() tinkerwire.Bounds {
-	return tinkerwire.Bounds{
-		Data: l.Datums, Chunks: maxChunks * l.Datums, Tensors: maxInputs * l.Datums, Options: 2 * maxOptions, // in two maps
-	}
-}
-
-// forwardCounts are the same for JSON, where numbers take more memory than in the body.
+// forwardCounts are the counts of a forward pass in JSON, where numbers take more memory than in the body.
 func (l *Limits) forwardCounts() *jsoncount.Limits {
 	return &jsoncount.Limits{
 		Lists: map[string]int{

@@ -189,9 +189,23 @@ func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
 
 // optimStep updates the weights and stores them as a step of the run.
 func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (*outcome, error) {
-	adam, err := adamW(req)
-	if err != nil {
-		return nil, err
+	adam, p := loop.DefaultAdamW(), req.Adam
+	if p == nil {
+		p = req.OptimizerParams
+	}
+	if p == nil {
+		return nil, fail(http.StatusBadRequest, "optim_step has no adam_params")
+	}
+	if p.Type != "" && p.Type != tinkerwire.AdamW {
+		return nil, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", p.Type)
+	}
+	for _, option := range []struct{ from, to *float64 }{
+		{p.LearningRate, &adam.LearningRate}, {p.Beta1, &adam.Beta1}, {p.Beta2, &adam.Beta2}, {p.Eps, &adam.Eps},
+		{p.WeightDecay, &adam.WeightDecay}, {p.GradClipNorm, &adam.GradClipNorm},
+	} {
+		if option.from != nil {
+			*option.to = *option.from
+		}
 	}
 	result, err := loop.OptimStep(ctx, r.model, adam)
 	if err != nil {
@@ -219,29 +233,6 @@ func (r *run) optimStep(ctx context.Context, seq int, req *tinkerwire.Request) (
 // storeRecord writes the record of the run. mu is held.
 func (r *run) storeRecord() error {
 	return r.server.store.WriteJSON(&r.record, kindRuns, r.name+".json")
-}
-
-// adamW reads the options of a step.
-func adamW(req *tinkerwire.Request) (loop.AdamW, error) {
-	out, p := loop.DefaultAdamW(), req.Adam
-	if p == nil {
-		p = req.OptimizerParams
-	}
-	if p == nil {
-		return out, fail(http.StatusBadRequest, "optim_step has no adam_params")
-	}
-	if p.Type != "" && p.Type != tinkerwire.AdamW {
-		return out, failf(http.StatusBadRequest, "the optimizer %.40q is not supported, only adamw", p.Type)
-	}
-	for _, option := range []struct{ from, to *float64 }{
-		{p.LearningRate, &out.LearningRate}, {p.Beta1, &out.Beta1}, {p.Beta2, &out.Beta2}, {p.Eps, &out.Eps},
-		{p.WeightDecay, &out.WeightDecay}, {p.GradClipNorm, &out.GradClipNorm},
-	} {
-		if option.from != nil {
-			*option.to = *option.from
-		}
-	}
-	return out, nil
 }
 
 // attempt executes an operation when it is the run's turn. The journal has that it was begun, so that one that ends the

@@ -216,11 +216,6 @@ type link struct {
 	expires time.Time
 }
 
-// isWeights reports whether a file of a checkpoint is part of a download: the adapter, and not the optimizer.
-func isWeights(name string) bool {
-	return name == "adapter_config.json" || name == "adapter_model.safetensors" || name == "README.md"
-}
-
 // newLink makes a link to a checkpoint.
 func (s *Server) newLink(t *user, r *http.Request) (token string, l *link, err error) {
 	path := scheme + r.PathValue("id") + "/" + checkpointOf(r)
@@ -239,8 +234,9 @@ func (s *Server) newLink(t *user, r *http.Request) (token string, l *link, err e
 	if err != nil {
 		return "", nil, err
 	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && isWeights(e.Name()) {
+	for _, e := range entries { // the adapter, and not the optimizer
+		adapter := []string{"adapter_config.json", "adapter_model.safetensors", "README.md"}
+		if e.Type().IsRegular() && slices.Contains(adapter, e.Name()) {
 			l.files = append(l.files, e.Name())
 		}
 	}

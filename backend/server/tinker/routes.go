@@ -77,13 +77,13 @@ func (s *Server) table() map[string]route {
 	const checkpoint = " training_runs/{id}/checkpoints/{kind}/{name}"
 	all := map[string]route{
 		"POST client/config":                          on(s.withBody(s.config)),
-		"POST client/dynamic_config":                  on(s.dynamicConfig),
+		"POST client/dynamic_config":                  on(always(map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false})),
 		"POST create_session":                         on(s.withBody(s.createSession)),
 		"POST session_heartbeat":                      on(s.withBody(s.heartbeat)),
 		"POST sessions/{id}/finish":                   on(s.finish),
-		"POST telemetry":                              on(telemetry),
+		"POST telemetry":                              on(always(tinkerwire.Result{Status: "accepted"})),
 		"GET get_server_capabilities":                 on(s.capabilities),
-		"GET healthz":                                 on(healthz),
+		"GET healthz":                                 on(always(tinkerwire.Result{Status: "ok"})),
 		"POST create_sampling_session":                on(s.withBody(s.createSampler), access.Sample),
 		"GET samplers/{id}":                           on(s.showSampler, access.Sample),
 		"POST asample":                                on(s.asample, access.Sample),
@@ -192,19 +192,6 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request, t *user, req *ti
 	return sendJSON(w, http.StatusOK, out)
 }
 
-func (s *Server) dynamicConfig(w http.ResponseWriter, _ *http.Request, _ *user) error {
-	return sendJSON(w, http.StatusOK, map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false})
-}
-
-// telemetry accepts what clients tell of themselves, and forgets it.
-func telemetry(w http.ResponseWriter, _ *http.Request, _ *user) error {
-	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "accepted"})
-}
-
-func healthz(w http.ResponseWriter, _ *http.Request, _ *user) error {
-	return sendJSON(w, http.StatusOK, tinkerwire.Result{Status: "ok"})
-}
-
 // capabilities lists the base models.
 func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *user) error {
 	var out tinkerwire.Capabilities
@@ -214,4 +201,9 @@ func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *user) e
 		})
 	}
 	return sendJSON(w, http.StatusOK, out)
+}
+
+// always is a handler that has one answer, whatever is sent: what clients tell of themselves is forgotten.
+func always(answer any) handler {
+	return func(w http.ResponseWriter, _ *http.Request, _ *user) error { return sendJSON(w, http.StatusOK, answer) }
 }

@@ -316,7 +316,10 @@ func (r *run) requeue(seq int, c *call, stored *storedResult) {
 	defer s.mu.Unlock()
 	s.futures[f.id] = f
 	if stored == nil {
-		f.tenant.restored(f.cost)
+		f.tenant.mu.Lock()
+		defer f.tenant.mu.Unlock()
+		f.tenant.pending++
+		f.tenant.queued.Add(f.cost)
 		return
 	}
 	f.out, f.ended = stored.Out, stored.Ended

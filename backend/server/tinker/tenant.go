@@ -72,14 +72,6 @@ func (t *tenant) begin(cost int64, turn bool, maxBody int64) error {
 	return nil
 }
 
-// restored counts a future from before a restart.
-func (t *tenant) restored(cost int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pending++
-	t.queued.Add(cost)
-}
-
 func (t *tenant) end(cost int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -109,14 +109,9 @@ func (s *Server) create(t *user, req *tinkerwire.Request) (*run, error) {
 	rec.Key, rec.Project = t.key.Key(), live.record.Project
 	rec.Created = time.Now().UTC()
 	rec.LastRequest = rec.Created
-	return s.admitRun(t.tenant, live, rec)
-}
-
-// admitRun stores and starts a run, unless its tenant has too many.
-func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error) {
 	defer s.creating.Lock(t.name)() // the same request may arrive twice at once
 	s.mu.Lock()
-	n, existing := s.liveRuns(t), s.runs[rec.ID]
+	n, existing := s.liveRuns(t.tenant), s.runs[rec.ID]
 	s.mu.Unlock()
 	if existing != nil {
 		return existing, nil
@@ -136,7 +131,7 @@ func (s *Server) admitRun(t *tenant, live *session, rec *runRecord) (*run, error
 		live.record.Runs = slices.DeleteFunc(live.record.Runs, func(id string) bool { return id == rec.ID })
 		return nil, err
 	}
-	return s.startRun(t, rec)
+	return s.startRun(t.tenant, rec)
 }
 
 // describeRun says which model a request wants.

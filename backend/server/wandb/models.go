@@ -62,12 +62,6 @@ func release(m *art.Model) error {
 	return err
 }
 
-// wire is what clients read.
-func (m *model) wire() wandbwire.Model {
-	rec := &m.record
-	return wandbwire.Model{ID: rec.ID, Entity: rec.Entity, Project: rec.Project, Name: rec.Name, BaseModel: rec.Base}
-}
-
 // run is what scoped keys call it.
 func (m *model) run() string { return m.record.Project + "/" + m.record.Name }
 
@@ -191,7 +185,10 @@ func (s *Server) makeModel(
 		s.mu.Unlock()
 	}
 	s.remeasure(m)
-	return m.wire(), err
+	rec := &m.record
+	return wandbwire.Model{
+		ID: rec.ID, Entity: rec.Entity, Project: rec.Project, Name: rec.Name, BaseModel: rec.Base,
+	}, err
 }
 
 // undeleted counts the models of an entity. mu is held.

@@ -102,7 +102,8 @@ func (t *Tracker) Close() error { return t.out.Close() }
 
 // reports makes the reports of completions of a rollout, which is nil for none.
 func (t *Tracker) reports(r *track.Rollout, list ...art.CompletionEvent) (out []report, lost int, err error) {
-	reporter := newReporter(r, t.opts.Metadata)
+	encoder := track.NewEncoder(func(m *art.Message) ([]byte, error) { return m.MarshalJSON() })
+	reporter := &reporter{r, t.opts.Metadata, encoder, map[int]json.RawMessage{}}
 	for _, e := range list {
 		one, problem := reporter.report(e)
 		if problem != nil {
@@ -191,11 +192,6 @@ type reporter struct {
 	metadata map[int]json.RawMessage // by the step of the policy, which is all that differs within a rollout; -1 for none
 }
 
-func newReporter(r *track.Rollout, more map[string]string) *reporter {
-	encoder := track.NewEncoder(func(m *art.Message) ([]byte, error) { return m.MarshalJSON() })
-	return &reporter{r, more, encoder, map[int]json.RawMessage{}}
-}
-
 // report tells of a completion.
 func (r *reporter) report(e art.CompletionEvent) (report, error) {
 	messages, err := r.encoder.Messages(e.Request.Messages)
@@ -279,7 +275,8 @@ func metadata(step int, r *track.Rollout, more map[string]string) map[string]str
 	out := map[string]string{}
 	add := func(key, value string) {
 		if _, taken := out[key]; !taken && len(out) < maxEntries && len(key) <= maxKey {
-			out[key] = cut(value)
+			runes := []rune(value)
+			out[key] = string(runes[:min(len(runes), maxText)])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(more)) {
@@ -314,8 +311,3 @@ func metadata(step int, r *track.Rollout, more map[string]string) map[string]str
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-func cut(text string) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), maxText)])
-}

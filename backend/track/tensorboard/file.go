@@ -62,11 +62,9 @@ func nextFrame(b []byte) (data, rest []byte, err error) {
 // numFiles makes the names of the files of this process different.
 var numFiles atomic.Int64
 
-type writer struct{ track.File }
-
 // create begins an event file in dir. Readers merge the files of a folder in the order of their names. The first file
 // begins a session: readers take only later sessions for a restart, which purges.
-func create(dir string) (*writer, error) {
+func create(dir string) (*track.File, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -88,17 +86,8 @@ func create(dir string) (*writer, error) {
 	if len(others) == 0 {
 		head = appendFrame(head, event{wall: time.Now(), start: true}.encode())
 	}
-	w := &writer{track.File{F: f}}
+	w := &track.File{F: f}
 	return w, w.Append(head)
-}
-
-// append writes events, all or none.
-func (w *writer) append(events []event) error {
-	var b []byte
-	for _, e := range events {
-		b = appendFrame(b, e.encode())
-	}
-	return w.Append(b)
 }
 
 // after is a time in seconds for the name of a new file: now, or later than those of the other files. For TensorBoard

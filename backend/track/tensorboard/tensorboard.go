@@ -73,12 +73,13 @@ func (t *Tracker) Close() error { return t.t.Close() }
 type run struct {
 	dir   string
 	texts int
-	file  *writer // nil until something is written
+	file  *track.File // nil until something is written
 }
 
 // Written implements [track.Run].
 func (r *run) Written(context.Context) (track.Values, error) { return readScalars(r.dir) }
 
+// write appends events, all or none.
 func (r *run) write(events ...event) error {
 	if r.file == nil {
 		file, err := create(r.dir)
@@ -87,7 +88,11 @@ func (r *run) write(events ...event) error {
 		}
 		r.file = file
 	}
-	return r.file.append(events)
+	var b []byte
+	for _, e := range events {
+		b = appendFrame(b, e.encode())
+	}
+	return r.file.Append(b)
 }
 
 // Config implements [track.Run].

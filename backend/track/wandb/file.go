@@ -187,10 +187,6 @@ func runRecord(id, entity, project, name string, start time.Time, config map[str
 	return protofield.AppendBytes(nil, fieldRun, b)
 }
 
-func configRecord(config map[string]any) []byte {
-	return protofield.AppendBytes(nil, fieldConfig, items(1, config))
-}
-
 // metricRecord defines metrics by a glob, with the training step as x-axis, or that step itself.
 func metricRecord(glob string) []byte {
 	if glob == keyStep {

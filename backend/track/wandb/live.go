@@ -76,7 +76,11 @@ func (r *live) Close(ctx context.Context, failed bool) error {
 		}
 	}
 	if sending == nil {
-		sending = r.server.end(ctx, failed)
+		code := 0
+		if failed {
+			code = 1
+		}
+		sending = r.server.fileStream(ctx, map[string]any{"complete": true, "exitcode": code})
 	}
 	if sending != nil {
 		sending = fmt.Errorf("%d rows were not sent; wandb sync %s does: %w", len(r.lines), r.file.dir, sending)
@@ -106,9 +110,19 @@ func (r *live) send(ctx context.Context, written error) error {
 // sendNow sends what waits.
 func (r *live) sendNow(ctx context.Context) error {
 	if !r.open {
-		if err := r.begin(ctx); err != nil {
+		lines, err := r.server.resume(ctx)
+		if err != nil {
 			return err
 		}
+		if lines > len(r.lines) {
+			return fmt.Errorf("the run has %d rows on the server, and %d in %s: it was logged from elsewhere; "+
+				"give the model another name", lines, len(r.lines), r.file.dir)
+		}
+		r.config = true
+		if err := r.upsert(ctx); err != nil {
+			return err
+		}
+		r.lines, r.sent, r.open = r.lines[lines:], lines, true
 	}
 	for len(r.lines) > 0 {
 		rows := r.lines[:min(len(r.lines), maxLines)]
@@ -123,24 +137,6 @@ func (r *live) sendNow(ctx context.Context) error {
 		r.sent, r.lines = r.sent+len(rows), r.lines[len(rows):]
 	}
 	return r.upsert(ctx)
-}
-
-// begin asks how many lines the server has, and makes the run.
-func (r *live) begin(ctx context.Context) error {
-	lines, err := r.server.resume(ctx)
-	if err != nil {
-		return err
-	}
-	if lines > len(r.lines) {
-		return fmt.Errorf("the run has %d rows on the server, and %d in %s: it was logged from elsewhere; "+
-			"give the model another name", lines, len(r.lines), r.file.dir)
-	}
-	r.config = true
-	if err := r.upsert(ctx); err != nil {
-		return err
-	}
-	r.lines, r.sent, r.open = r.lines[lines:], lines, true
-	return nil
 }
 
 // upsert tells the server the configuration and the metrics, if they have changed.
@@ -268,14 +264,6 @@ func (c *client) stream(ctx context.Context, first int, rows []map[string]any, s
 	return c.fileStream(ctx, map[string]any{"files": map[string]filePart{
 		"wandb-history.jsonl": {first, lines}, "wandb-summary.json": {0, []string{asJSON(summary)}},
 	}})
-}
-
-func (c *client) end(ctx context.Context, failed bool) error {
-	code := 0
-	if failed {
-		code = 1
-	}
-	return c.fileStream(ctx, map[string]any{"complete": true, "exitcode": code})
 }
 
 // mutationFiles asks where files are to be put.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/protofield"
 	"github.com/goart-dev/art/internal/track"
 )
 
@@ -181,7 +182,7 @@ func (r *offline) Config(_ context.Context, config map[string]any) error {
 	if r.file == nil {
 		return r.begin()
 	}
-	return r.file.write(configRecord(config))
+	return r.file.write(protofield.AppendBytes(nil, fieldConfig, items(1, config)))
 }
 
 // Rows implements [track.Run].
