@@ -10,7 +10,7 @@
 // # Requests
 //
 // System and developer messages, wherever they are, become the system prompt. A reply without MaxTokens gets at most
-// [DefaultMaxTokens], as the API needs a number. Temperature and TopP are sent when they are not 1; the API takes
+// 8192, as the API needs a number. Temperature and TopP are sent when they are not 1; the API takes
 // temperatures up to 1, and its newer models only one of the two. There is no seed: replies are not reproducible.
 // The thinking of a reply is its Reasoning, and is not sent back. Messages with images, arguments of calls that are
 // not a JSON object, and TemplateArgs are errors.
@@ -31,10 +31,8 @@ import (
 )
 
 const (
-	// DefaultURL is where Anthropic's models are.
-	DefaultURL = "https://api.anthropic.com"
-	// DefaultMaxTokens bounds replies without MaxTokens.
-	DefaultMaxTokens = 8192
+	defaultURL       = "https://api.anthropic.com"
+	defaultMaxTokens = 8192
 )
 
 // Options are those of all backends of hosted models.
@@ -42,12 +40,12 @@ type Options = hosted.Options
 
 // Open prepares the connection; nothing is sent before the first call. opts may be nil.
 //
-// BaseURL has no version: its default is the environment variable ANTHROPIC_BASE_URL, and then [DefaultURL]. The
-// default of Key is ANTHROPIC_API_KEY at these two, and that of Prices [DefaultPrices] at [DefaultURL]; other hosts
-// have none.
+// BaseURL has no version: its default is the environment variable ANTHROPIC_BASE_URL, and then
+// https://api.anthropic.com. The default of Key is ANTHROPIC_API_KEY at these two, and that of Prices [DefaultPrices]
+// at the latter; other hosts have none.
 func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
 	about := hosted.About{
-		Name: "anthropic", BaseURL: DefaultURL, URLVariable: "ANTHROPIC_BASE_URL", Prices: DefaultPrices(),
+		Name: "anthropic", BaseURL: defaultURL, URLVariable: "ANTHROPIC_BASE_URL", Prices: DefaultPrices(),
 		KeyVariables: map[string]string{"api.anthropic.com": "ANTHROPIC_API_KEY"},
 	}
 	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) {

@@ -26,7 +26,7 @@ func newParams(model string, req *art.ChatRequest) (*sdk.MessageNewParams, error
 	}
 	s := req.Settings
 	p := &sdk.MessageNewParams{
-		Model: model, MaxTokens: int64(cmp.Or(s.MaxTokens, DefaultMaxTokens)), StopSequences: s.Stop,
+		Model: model, MaxTokens: int64(cmp.Or(s.MaxTokens, defaultMaxTokens)), StopSequences: s.Stop,
 		Tools: newTools(req.Tools),
 	}
 	if s.Temperature != 1 {

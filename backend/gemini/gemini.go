@@ -28,20 +28,20 @@ import (
 	"github.com/goart-dev/art/backend/hosted"
 )
 
-// DefaultURL is where the models of the Gemini API are.
-const DefaultURL = "https://generativelanguage.googleapis.com"
+// defaultURL is where the models of the Gemini API are.
+const defaultURL = "https://generativelanguage.googleapis.com"
 
 // Options are those of all backends of hosted models.
 type Options = hosted.Options
 
 // Open prepares the connection; nothing is sent before the first call. opts may be nil.
 //
-// BaseURL has no version: its default is the environment variable GOOGLE_GEMINI_BASE_URL, and then [DefaultURL]. The
-// default of Key is GEMINI_API_KEY at these two, and that of Prices [DefaultPrices] at [DefaultURL]; other hosts have
-// none.
+// BaseURL has no version: its default is the environment variable GOOGLE_GEMINI_BASE_URL, and then
+// https://generativelanguage.googleapis.com. The default of Key is GEMINI_API_KEY at these two, and that of Prices
+// [DefaultPrices] at the latter; other hosts have none.
 func Open(ctx context.Context, opts *Options) (*hosted.Backend, error) {
 	about := hosted.About{
-		Name: "gemini", BaseURL: DefaultURL, URLVariable: "GOOGLE_GEMINI_BASE_URL", Prices: DefaultPrices(),
+		Name: "gemini", BaseURL: defaultURL, URLVariable: "GOOGLE_GEMINI_BASE_URL", Prices: DefaultPrices(),
 		KeyVariables: map[string]string{"generativelanguage.googleapis.com": "GEMINI_API_KEY"},
 	}
 	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/goart-dev/art/internal/callid"
 )
 
-// AssumedReply is how many tokens a reply without MaxTokens is estimated at.
-const AssumedReply = 1024
+// assumedReply is how many tokens a reply without MaxTokens is estimated at.
+const assumedReply = 1024
 
 type call struct {
 	entry    *entry
@@ -41,7 +41,7 @@ func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatReque
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := &call{entry: e, base: e.base, req: req, reply: cmp.Or(req.Settings.MaxTokens, AssumedReply)}
+	c := &call{entry: e, base: e.base, req: req, reply: cmp.Or(req.Settings.MaxTokens, assumedReply)}
 	if err := b.checkContext(c); err != nil {
 		return nil, err
 	}

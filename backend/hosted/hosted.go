@@ -25,7 +25,7 @@
 // [Usage].UnknownCost. With [Options].MaxSpend a call is refused with [ErrSpendingLimit], before it is sent, when
 // what was spent, what the calls in flight may cost and what this one may cost exceed it together. What a call may
 // cost is estimated: a token for 4 bytes of the messages and tools, and the MaxTokens of the reply, or
-// [AssumedReply] tokens when it has no limit. What a call really costs can be more, so the last calls can pass the
+// 1024 tokens when it has no limit. What a call really costs can be more, so the last calls can pass the
 // limit by the difference.
 package hosted
 

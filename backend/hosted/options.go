@@ -128,11 +128,11 @@ func keyHint(about *About, variable string) string {
 	return fmt.Sprintf("set the environment variable %s, or Key in the Options of backend/%s", variable, about.Name)
 }
 
-// MaxBody bounds the body of a response, in bytes.
-const MaxBody = 32 << 20
+// maxBody bounds the body of a response, in bytes.
+const maxBody = 32 << 20
 
-// errTooLarge is the error of a body beyond MaxBody.
-var errTooLarge = fmt.Errorf("the response is larger than %d MiB", MaxBody>>20)
+// errTooLarge is the error of a body beyond maxBody.
+var errTooLarge = fmt.Errorf("the response is larger than %d MiB", maxBody>>20)
 
 type bounded struct{ next http.RoundTripper }
 
@@ -140,7 +140,7 @@ type bounded struct{ next http.RoundTripper }
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(req)
 	if err == nil {
-		response.Body = &boundedBody{response.Body, MaxBody}
+		response.Body = &boundedBody{response.Body, maxBody}
 	}
 	return response, err
 }

@@ -95,7 +95,7 @@ func TestComplete_NotSentAgain(t *testing.T) {
 			`Welcome to the proxy (check that BaseURL of the Options is that of the API: its answer is of type "text/html")`},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			for range hosted.MaxBody/len(spaces) + 1 {
+			for range (32<<20)/len(spaces) + 1 {
 				if _, err := io.WriteString(w, spaces); err != nil {
 					return
 				}

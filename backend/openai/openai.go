@@ -40,8 +40,8 @@ import (
 	"github.com/goart-dev/art/backend/hosted"
 )
 
-// DefaultURL is where OpenAI's own models are.
-const DefaultURL = "https://api.openai.com/v1"
+// defaultURL is where OpenAI's own models are.
+const defaultURL = "https://api.openai.com/v1"
 
 // ExactTokens are the fields of Extra that make vLLM, and the server of this module, return the tokens of prompt and
 // reply, and sample from the model's distribution as it is.
@@ -53,12 +53,12 @@ type Options = hosted.Options
 // Open prepares the connection; nothing is sent before the first call. opts may be nil: OpenAI.
 //
 // BaseURL includes the version: http://localhost:8000/v1. Its default is the environment variable OPENAI_BASE_URL,
-// and then [DefaultURL]. The default of Key is OPENAI_API_KEY for OpenAI and for OPENAI_BASE_URL, OPENROUTER_API_KEY
+// and then https://api.openai.com/v1. The default of Key is OPENAI_API_KEY for OpenAI and for OPENAI_BASE_URL, OPENROUTER_API_KEY
 // for openrouter.ai, and none for other hosts. That of Prices is [DefaultPrices] for OpenAI, and none for other
 // hosts.
 func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
 	about := hosted.About{
-		Name: "openai", BaseURL: DefaultURL, URLVariable: "OPENAI_BASE_URL", Prices: DefaultPrices(),
+		Name: "openai", BaseURL: defaultURL, URLVariable: "OPENAI_BASE_URL", Prices: DefaultPrices(),
 		KeyVariables: map[string]string{"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"},
 	}
 	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) { return &service{c}, nil })

@@ -40,12 +40,12 @@ import (
 // ErrService is returned when the service fails, or answers what cannot be used.
 var ErrService = errors.New("the training service failed")
 
-// DefaultURL is where W&B's own service is.
-const DefaultURL = "https://api.training.wandb.ai/v1"
+// defaultURL is where W&B's own service is.
+const defaultURL = "https://api.training.wandb.ai/v1"
 
 // Options of a backend. Zero values are the defaults.
 type Options struct {
-	// BaseURL is where the service is, with the version. Default [DefaultURL].
+	// BaseURL is where the service is, with the version. Default: W&B's own, https://api.training.wandb.ai/v1.
 	BaseURL string
 	// Key authenticates. Default: $WANDB_API_KEY. It does not appear in errors, logs and run directories.
 	Key string
@@ -110,7 +110,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 // complete fills in defaults and checks the options.
 func (b *Backend) complete() (err error) {
 	o := &b.opts
-	o.BaseURL, o.Key = cmp.Or(o.BaseURL, DefaultURL), cmp.Or(o.Key, os.Getenv("WANDB_API_KEY"))
+	o.BaseURL, o.Key = cmp.Or(o.BaseURL, defaultURL), cmp.Or(o.Key, os.Getenv("WANDB_API_KEY"))
 	o.Dir = cmp.Or(o.Dir, ".art")
 	o.PollTime, o.RetryTime = cmp.Or(o.PollTime, time.Second), cmp.Or(o.RetryTime, 5*time.Minute)
 	b.http = secret.Client(o.HTTPClient)
@@ -123,7 +123,7 @@ func (b *Backend) complete() (err error) {
 	b.address, err = client.Address(o.BaseURL)
 	switch {
 	case err != nil:
-	case o.Key == "" && o.BaseURL == DefaultURL:
+	case o.Key == "" && o.BaseURL == defaultURL:
 		err = fmt.Errorf("%w: there is no key; set Key or $WANDB_API_KEY", art.ErrInvalid)
 	case o.PollTime < 0 || o.RetryTime < 0:
 		err = fmt.Errorf("%w: PollTime or RetryTime is negative", art.ErrInvalid)

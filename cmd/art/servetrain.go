@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/goart-dev/art/backend/server"
-	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/backend/server/tinker"
 	"github.com/goart-dev/art/backend/server/wandb"
 	"github.com/goart-dev/art/backend/track/prometheus"
@@ -165,12 +164,9 @@ func (h *host) openWandb(
 		opts.Bases = append(opts.Bases, wandb.Base{Name: b.Name, Model: b.Model})
 	}
 	for _, t := range tenants {
-		of := wandb.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped}
+		of := wandb.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices}
 		if l := t.Limits; l != nil {
 			of.Limits = &wandb.Limits{Models: l.Runs, QueuedBytes: l.QueuedBytes, StoredBytes: l.StoredBytes}
-		}
-		if t.Prices != nil {
-			of.Prices = access.Prices(*t.Prices)
 		}
 		opts.Tenants = append(opts.Tenants, of)
 	}

@@ -80,8 +80,8 @@ type Tenant struct {
 	Scoped []access.Key
 	// Limits replace those of the server. nil: the same.
 	Limits *Limits
-	// Prices make money of the tenant's usage. nil: none.
-	Prices *Prices
+	// Prices make money of what the tenant uses. Zero: none.
+	Prices access.Prices
 }
 
 // Limits bound a tenant. 0 is the default.
@@ -106,11 +106,6 @@ type Limits struct {
 	MetadataBytes int64
 	// StoredBytes bounds all saved weights. Default 20 GiB; further ones are refused (status 403) until some are deleted.
 	StoredBytes int64
-}
-
-// Prices are amounts of money for a million tokens each, in any currency.
-type Prices struct {
-	Prompt, Sampled, Trained float64
 }
 
 // Backend is what a [Server] needs: a backend with the primitives of training and of sampling, such as

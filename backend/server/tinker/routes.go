@@ -28,14 +28,9 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	s.users.Admit(o.Keys)
 	o.Keys = slices.Concat(o.Keys, s.users.Secrets())
 	o.MaxBody = s.opts.MaxBody
-	return server.Guard(s, &o, &server.GuardConfig{
+	return server.Guard(s.routes(), &o, &server.GuardConfig{
 		Keyless: isDownload, Client: s.users.Tenant, Clients: len(s.tenants), Logger: s.log,
 	})
-}
-
-// ServeHTTP serves the API without checking where requests come from; use [Server.Handler] for requests from elsewhere.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.routes().ServeHTTP(w, r)
 }
 
 // handler serves one route for a tenant.

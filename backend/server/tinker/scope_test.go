@@ -47,7 +47,7 @@ func newScoped(t *testing.T) (*Server, func(key string) *caller) {
 	}
 	s, h := newFake(t, &Options{
 		Dir: t.TempDir(), Bases: []Base{{Name: "org/fake", Model: "tiny"}}, noSync: true,
-		Tenants: []Tenant{{Name: "ann", Scoped: keys, Prices: &Prices{Trained: 2e6}}},
+		Tenants: []Tenant{{Name: "ann", Scoped: keys, Prices: access.Prices{Trained: 2e6}}},
 	})
 	return s, func(key string) *caller { return &caller{t, h, "tml-" + key} }
 }

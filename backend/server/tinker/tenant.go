@@ -10,15 +10,6 @@ import (
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
-// Usage is what a tenant has used.
-type Usage struct {
-	PromptTokens  int64   `json:"prompt_tokens"`  // read for samples
-	SampledTokens int64   `json:"sampled_tokens"` // written
-	TrainedTokens int64   `json:"trained_tokens"` // read by forward passes of training
-	Seconds       float64 `json:"seconds"`        // of training operations
-	Cost          float64 `json:"cost"`           // by the prices of the tenant
-}
-
 // tenant is a user of the server.
 type tenant struct {
 	name   string
@@ -113,19 +104,16 @@ func newTenant(of *Tenant, limits Limits) *tenant {
 func registry(tenants []Tenant) (*access.Registry, error) {
 	var list []access.Tenant
 	for _, t := range tenants {
-		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped})
-		if t.Prices != nil {
-			list[len(list)-1].Prices = access.Prices(*t.Prices)
-		}
+		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
 	}
 	return access.NewRegistry(list)
 }
 
 // Usage returns what each tenant has used, by name.
-func (s *Server) Usage() map[string]Usage {
-	all := map[string]Usage{}
+func (s *Server) Usage() map[string]access.Usage {
+	all := map[string]access.Usage{}
 	for name, report := range s.users.Usage() {
-		all[name] = Usage(report.Usage)
+		all[name] = report.Usage
 	}
 	return all
 }

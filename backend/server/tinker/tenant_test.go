@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/backend/server/access"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -14,7 +15,7 @@ func newTenants(t *testing.T, limits Limits) (*Server, *caller, *caller) {
 	t.Helper()
 	s, h := newFake(t, &Options{
 		Dir: t.TempDir(), Bases: []Base{{Name: "org/fake", Model: "tiny"}}, noSync: true, Limits: limits,
-		Tenants: []Tenant{{Name: "ann"}, {Name: "bob", Keys: []string{"tml-bob"}, Prices: &Prices{Trained: 2e6}}},
+		Tenants: []Tenant{{Name: "ann"}, {Name: "bob", Keys: []string{"tml-bob"}, Prices: access.Prices{Trained: 2e6}}},
 	})
 	return s, &caller{t, h, "tml-secret"}, &caller{t, h, "tml-bob"}
 }
@@ -160,7 +161,7 @@ func TestTenants_Usage(t *testing.T) {
 	if got := s.Usage()["bob"]; got.TrainedTokens != 1 || got.Cost != 2 {
 		t.Errorf("usage is %+v", got)
 	}
-	if got := s.Usage()["ann"]; got != (Usage{}) {
+	if got := s.Usage()["ann"]; got != (access.Usage{}) {
 		t.Errorf("usage of another is %+v", got)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -242,8 +241,6 @@ func (s *Server) Close() error {
 	}
 	return errors.Join(all...)
 }
-
-var _ http.Handler = (*Server)(nil)
 
 // The kinds of documents: sessions/ID.json, and runs/NAME.json with runs/NAME.journal. usage.json is beside them.
 const (

@@ -139,8 +139,8 @@ func (t *Tracker) Dropped() int { return t.out.Dropped() }
 // same.
 func (t *Tracker) Close() error { return t.out.Close() }
 
-// Score is an evaluation of a trace, for services that do not read evaluation events.
-type Score struct {
+// score is an evaluation of a trace, for services that do not read evaluation events.
+type score struct {
 	Trace, Span string // in hexadecimal
 	Name        string
 	Value       float64
@@ -150,7 +150,7 @@ type Score struct {
 
 // Scorer sends scores to a service. [Weave] and [Langfuse] have one.
 type Scorer interface {
-	send(ctx context.Context, s Score) error
+	send(ctx context.Context, s score) error
 }
 
 // Langfuse returns options for Langfuse at a host, such as "https://cloud.langfuse.com": traces, and scores of them.
@@ -199,7 +199,7 @@ type langfuse struct {
 	headers map[string]string
 }
 
-func (l *langfuse) send(ctx context.Context, s Score) error {
+func (l *langfuse) send(ctx context.Context, s score) error {
 	body := map[string]any{
 		"id": s.Trace + "-" + s.Name, "traceId": s.Trace, "observationId": s.Span, "name": s.Name, "value": s.Value,
 		"dataType": "NUMERIC", "timestamp": s.Time.UTC().Format(time.RFC3339Nano),
@@ -216,7 +216,7 @@ type weave struct {
 	headers      map[string]string
 }
 
-func (w *weave) send(ctx context.Context, s Score) error {
+func (w *weave) send(ctx context.Context, s score) error {
 	payload := map[string]any{"value": s.Value}
 	if s.Explanation != "" {
 		payload["explanation"] = s.Explanation

@@ -71,7 +71,7 @@ func TestTracker_Secret(t *testing.T) {
 		})
 	}
 	secrettest.Check(t, func(t *testing.T, url string) (string, error) {
-		return "", Weave(url, "team", "games", secrettest.Key).Scores.send(t.Context(), Score{})
+		return "", Weave(url, "team", "games", secrettest.Key).Scores.send(t.Context(), score{})
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 type batch struct {
 	spans  []byte // fields of a ScopeSpans
 	count  int
-	scores []Score
+	scores []score
 }
 
 func (b *batch) add(s *span) {
@@ -330,8 +330,8 @@ func (e evaluation) attributes(content bool) []attribute.KeyValue {
 	return out
 }
 
-func (e evaluation) score(at identity, end time.Time, content bool) Score {
-	s := Score{
+func (e evaluation) score(at identity, end time.Time, content bool) score {
+	s := score{
 		Trace: hex.EncodeToString(at.trace[:]), Span: hex.EncodeToString(at.span[:]), Name: e.name, Value: e.value, Time: end,
 	}
 	if content {
