@@ -108,8 +108,21 @@ func (b *Backend) add(m *art.Model, e *entry) error {
 
 // resume compares the run with the options, and makes the training run and its sampler.
 func (b *Backend) resume(ctx context.Context, e *entry, name string, opts art.ModelOptions) (int, error) {
-	if err := e.describe(name, opts, b.address.Host); err != nil {
+	var have rundir.Description
+	switch known, err := e.run.ReadModel(&have); {
+	case err != nil:
 		return 0, err
+	case !known:
+		if err := e.run.WriteModel(rundir.Description{
+			Name: name, Project: opts.Project, Base: opts.Base, Seed: opts.Seed, LoRA: opts.LoRA, Device: b.address.Host,
+		}); err != nil {
+			return 0, err
+		}
+	case have.Base != opts.Base || have.LoRA.Rank != opts.LoRA.Rank:
+		return 0, &art.Error{
+			Op: "register", Hint: "use another model name for a new run", Err: fmt.Errorf(
+				"%w: the run in %s is of rank %d on base %q", art.ErrInvalid, e.run.Dir(), have.LoRA.Rank, have.Base),
+		}
 	}
 	if err := b.createModel(ctx, e, opts); err != nil {
 		return 0, err
@@ -185,25 +198,6 @@ func (b *Backend) restart(ctx context.Context, e *entry, opts art.ModelOptions) 
 	}
 	e.changed = false
 	b.opts.Logger.Info("training run was made again", "model", e.model, "step", e.serving.Load().step)
-	return nil
-}
-
-// describe writes what the run was begun with, or compares it.
-func (e *entry) describe(name string, opts art.ModelOptions, host string) error {
-	want := rundir.Description{
-		Name: name, Project: opts.Project, Base: opts.Base, Seed: opts.Seed, LoRA: opts.LoRA, Device: host,
-	}
-	var have rundir.Description
-	known, err := e.run.ReadModel(&have)
-	if err != nil || !known {
-		return errors.Join(err, e.run.WriteModel(want))
-	}
-	if have.Base != want.Base || have.LoRA.Rank != want.LoRA.Rank {
-		return &art.Error{
-			Op: "register", Hint: "use another model name for a new run", Err: fmt.Errorf(
-				"%w: the run in %s is of rank %d on base %q", art.ErrInvalid, e.run.Dir(), have.LoRA.Rank, have.Base),
-		}
-	}
 	return nil
 }
 

@@ -99,8 +99,23 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 
 // begin registers at the service, and brings the run directory to its step.
 func (b *Backend) begin(ctx context.Context, e *entry, name string, opts art.ModelOptions) (int, error) {
-	if err := e.describe(name, opts, b.address.Host); err != nil {
+	want := rundir.Description{
+		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, Seed: opts.Seed, LoRA: opts.LoRA,
+		Device: b.address.Host,
+	}
+	var have rundir.Description
+	switch known, err := e.run.ReadModel(&have); {
+	case err != nil:
 		return 0, err
+	case !known:
+		if err := e.run.WriteModel(want); err != nil {
+			return 0, err
+		}
+	case have.Base != want.Base || have.Frozen != want.Frozen:
+		return 0, &art.Error{
+			Op: "register", Hint: "use another model name for a new run",
+			Err: fmt.Errorf("%w: the run in %s is of the base %q", art.ErrInvalid, e.run.Dir(), have.Base),
+		}
 	}
 	body := wandbwire.CreateModel{Project: &opts.Project, Name: &name, BaseModel: opts.Base, ReturnExisting: true}
 	if opts.Frozen {
@@ -121,26 +136,6 @@ func (b *Backend) begin(ctx context.Context, e *entry, name string, opts art.Mod
 		}
 	}
 	return b.sync(ctx, e)
-}
-
-// describe writes what the run was begun with, or compares it.
-func (e *entry) describe(name string, opts art.ModelOptions, host string) error {
-	want := rundir.Description{
-		Name: name, Project: opts.Project, Base: opts.Base, Frozen: opts.Frozen, Seed: opts.Seed, LoRA: opts.LoRA,
-		Device: host,
-	}
-	var have rundir.Description
-	known, err := e.run.ReadModel(&have)
-	if err != nil || !known {
-		return errors.Join(err, e.run.WriteModel(want))
-	}
-	if have.Base != want.Base || have.Frozen != want.Frozen {
-		return &art.Error{
-			Op: "register", Hint: "use another model name for a new run",
-			Err: fmt.Errorf("%w: the run in %s is of the base %q", art.ErrInvalid, e.run.Dir(), have.Base),
-		}
-	}
-	return nil
 }
 
 // sync asks for the newest step of the service, and notes those that the run directory lacks: of trainings that ended

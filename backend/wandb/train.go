@@ -70,30 +70,21 @@ func trainOptions(cfg *art.TrainConfig) (*wandbwire.RLTrain, error) {
 
 // sendable leaves out the trajectories that cannot be trained on, or sent.
 func sendable(groups []*art.TrajectoryGroup) (out []*art.TrajectoryGroup) {
+	special := func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) } // JSON cannot hold it
+	broken := func(s *art.Sample) bool {
+		return len(s.Logprobs) != len(s.IDs) ||
+			slices.ContainsFunc(s.Logprobs, func(x float32) bool { return special(float64(x)) })
+	}
 	for _, g := range runs.Present(groups) {
 		kept := *g // the group is the caller's
-		kept.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories),
-			func(t *art.Trajectory) bool { return !usable(t) })
+		kept.Trajectories = slices.DeleteFunc(slices.Clone(g.Trajectories), func(t *art.Trajectory) bool {
+			return special(t.Reward) || len(t.Samples()) == 0 || slices.ContainsFunc(t.Samples(), broken)
+		})
 		if len(kept.Trajectories) > 0 {
 			out = append(out, &kept)
 		}
 	}
 	return out
-}
-
-// usable reports whether a trajectory has a reward and samples that JSON can hold.
-func usable(t *art.Trajectory) bool {
-	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-	if !finite(t.Reward) || len(t.Samples()) == 0 {
-		return false
-	}
-	for _, s := range t.Samples() {
-		broken := slices.ContainsFunc(s.Logprobs, func(x float32) bool { return !finite(float64(x)) })
-		if broken || len(s.Logprobs) != len(s.IDs) {
-			return false
-		}
-	}
-	return true
 }
 
 // TrainSFT stores the conversations as a data set, trains on it, and notes the step; see [Backend.Train].

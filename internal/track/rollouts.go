@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goart-dev/art"
 )
@@ -207,4 +208,15 @@ func AppendArray(b []byte, values [][]byte) []byte {
 		b = append(b, v...)
 	}
 	return append(b, ']')
+}
+
+// Shorten returns the first n bytes of a text, whole characters, and a mark where something is left out.
+func Shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + " ..."
 }

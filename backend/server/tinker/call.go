@@ -91,11 +91,6 @@ func (c *call) parseSmall(body []byte) error {
 	return nil
 }
 
-// forward reads the body again, when it is its turn.
-func (c *call) forward(limits *Limits) (*tinkerwire.ForwardRequest, error) {
-	return parseForward(c.op, c.media, c.record[len(c.op)+len(c.media)+2:], limits)
-}
-
 // changes reports whether the call changes the training state without storing it.
 func (c *call) changes() bool { return c.op == opCreate || c.op == opBackward || c.op == opLoad }
 

@@ -159,7 +159,7 @@ func (r *run) execute(ctx context.Context, t *task) (*outcome, error) {
 
 // forward runs a forward pass, with gradients or without.
 func (r *run) forward(ctx context.Context, c *call) (*outcome, error) {
-	req, err := c.forward(&r.tenant.limits)
+	req, err := parseForward(c.op, c.media, c.record[len(c.op)+len(c.media)+2:], &r.tenant.limits)
 	if err != nil {
 		return nil, err
 	}

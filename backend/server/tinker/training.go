@@ -34,7 +34,7 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, t *user, op str
 		if err := t.limits.checkMetadata(c.small); err != nil {
 			return err
 		}
-		if savesWeights(c.op) && c.small.Path != "" {
+		if slices.Contains([]string{opSave, opSampler, opExternal}, c.op) && c.small.Path != "" {
 			if err := t.mayStore(0); err != nil {
 				return err
 			}

@@ -98,11 +98,18 @@ func (s *Server) training(
 	if err != nil {
 		return nil, nil, failf(http.StatusBadRequest, "experimental_config: %v", err)
 	}
-	cfg.LearningRate = cfg.WithDefaults().LearningRate // ART's, which clients of this protocol expect
-	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd {
-		if err := s.scaleRate(ctx, m, cfg); err != nil {
+	cfg.LearningRate = cfg.WithDefaults().LearningRate                               // ART's, which clients of this protocol expect
+	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd { // lower it as groups come to agree
+		keeper, ok := s.backend.(driver.CheckpointKeeper)
+		if !ok {
+			return nil, nil, failf(http.StatusBadRequest,
+				"scale_learning_rate_by_reward_std_dev needs the history, which %T does not keep", s.backend)
+		}
+		rows, err := keeper.History(ctx, m)
+		if err != nil {
 			return nil, nil, err
 		}
+		cfg.LearningRate *= art.RewardStdMultiplier(rows)
 	}
 	groups, err := wandbwire.Decode(req.Groups, m.Step(), s.tokenizer(ctx, m))
 	if err == nil && len(groups) == 0 {
@@ -112,20 +119,6 @@ func (s *Server) training(
 		return nil, nil, failf(http.StatusBadRequest, "%s", tenancy.Public(err))
 	}
 	return groups, cfg, nil
-}
-
-// scaleRate lowers the learning rate as groups come to agree.
-func (s *Server) scaleRate(ctx context.Context, m *art.Model, cfg *art.TrainConfig) error {
-	keeper, ok := s.backend.(driver.CheckpointKeeper)
-	if !ok {
-		return failf(http.StatusBadRequest, "scale_learning_rate_by_reward_std_dev needs the history, which %T does not keep",
-			s.backend)
-	}
-	rows, err := keeper.History(ctx, m)
-	if err == nil {
-		cfg.LearningRate *= art.RewardStdMultiplier(rows)
-	}
-	return err
 }
 
 // enqueue stores a training, and queues it.
@@ -205,19 +198,6 @@ func (s *Server) admit(j *job) error {
 	}
 	s.jobs[j.record.ID] = j
 	return nil
-}
-
-// recount counts a training from before a restart.
-func (s *Server) recount(j *job) error {
-	info, err := os.Stat(s.store.Path(kindJobs, j.record.ID+".body"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // the training says so
-	}
-	if err == nil {
-		j.cost = info.Size()
-		s.tenants[j.model.record.Entity].queued.Add(j.cost)
-	}
-	return err
 }
 
 // keptJobs is how many trainings of a tenant that have ended are remembered.

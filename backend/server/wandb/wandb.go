@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -278,7 +279,11 @@ func (s *Server) restore() error {
 			s.log.Error("training of a model that is not stored", "job", rec.ID, "model", rec.Model)
 			continue
 		case !j.ended():
-			if err := s.recount(j); err != nil {
+			switch info, err := os.Stat(s.store.Path(kindJobs, rec.ID+".body")); {
+			case err == nil:
+				j.cost = info.Size()
+				s.tenants[j.model.record.Entity].queued.Add(j.cost)
+			case !errors.Is(err, os.ErrNotExist): // the training says so
 				return err
 			}
 			s.queue = append(s.queue, j)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -249,7 +248,7 @@ func markdown(t *art.Trajectory, group, attempt int) string {
 				indent(&b, call.Name+" "+call.Arguments)
 			}
 			if b.Len() > maxText {
-				return cut(b.String(), maxText) + " ..."
+				return track.Shorten(b.String(), maxText)
 			}
 		}
 	}
@@ -263,12 +262,4 @@ func indent(b *strings.Builder, text string) {
 	for line := range strings.Lines(strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")) {
 		b.WriteString("    " + strings.TrimRight(line, "\r\n") + "\n")
 	}
-}
-
-// cut returns the first n bytes at most, whole characters.
-func cut(text string, n int) string {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

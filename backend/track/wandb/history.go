@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/track"
@@ -196,6 +195,7 @@ const maxCell = 64 << 10
 // conversation writes what was said, up to maxCell.
 func conversation(t *art.Trajectory) string {
 	var b strings.Builder
+	part := func(text string) string { return track.Shorten(text, maxCell) }
 	for _, h := range t.Histories() {
 		for i := range h.Messages {
 			m := &h.Messages[i]
@@ -209,18 +209,6 @@ func conversation(t *art.Trajectory) string {
 		}
 	}
 	return b.String()
-}
-
-// part returns the first maxCell bytes, whole characters, and a mark where something is left out.
-func part(text string) string {
-	if len(text) <= maxCell {
-		return text
-	}
-	n := maxCell
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + " ..."
 }
 
 // finite returns numbers in a form that has JSON.
