@@ -56,9 +56,9 @@ type Options = hosted.Options
 // Open prepares the connection; nothing is sent before the first call. opts may be nil: OpenAI.
 //
 // BaseURL includes the version: http://localhost:8000/v1. Its default is the environment variable OPENAI_BASE_URL,
-// and then https://api.openai.com/v1. The default of Key is OPENAI_API_KEY for OpenAI and for OPENAI_BASE_URL, OPENROUTER_API_KEY
-// for openrouter.ai, and none for other hosts. That of Prices is [DefaultPrices] for OpenAI, and none for other
-// hosts.
+// and then https://api.openai.com/v1. The default of Key is OPENAI_API_KEY for OpenAI and for OPENAI_BASE_URL,
+// OPENROUTER_API_KEY for openrouter.ai, and none for other hosts. That of Prices is [DefaultPrices] for OpenAI, and
+// none for other hosts.
 func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
 	about := hosted.About{
 		Name: "openai", BaseURL: defaultURL, URLVariable: "OPENAI_BASE_URL", Prices: DefaultPrices(),

@@ -263,7 +263,8 @@ func (m *measures) metrics() map[string]float64 {
 	if !m.policy {
 		return out
 	}
-	out["loss/kl_old_new"], out["loss/log_ratio_mean"], out["loss/log_ratio_max"] = m.kl/tokens, m.distance/tokens, m.farthest
+	out["loss/kl_old_new"] = m.kl / tokens
+	out["loss/log_ratio_mean"], out["loss/log_ratio_max"] = m.distance/tokens, m.farthest
 	if !math.IsInf(m.hi, 1) {
 		out["loss/clipped_fraction"] = float64(m.clipped) / tokens
 	}

@@ -72,7 +72,7 @@ func (s *Server) table() map[string]route {
 	const checkpoint = " training_runs/{id}/checkpoints/{kind}/{name}"
 	all := map[string]route{
 		"POST client/config":                          on(s.withBody(s.config)),
-		"POST client/dynamic_config":                  on(always(map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false})),
+		"POST client/dynamic_config":                  on(always(dynamicConfig)),
 		"POST create_session":                         on(s.withBody(s.createSession)),
 		"POST session_heartbeat":                      on(s.withBody(s.heartbeat)),
 		"POST sessions/{id}/finish":                   on(s.finish),
@@ -197,6 +197,8 @@ func (s *Server) capabilities(w http.ResponseWriter, _ *http.Request, _ *user) e
 	}
 	return sendJSON(w, http.StatusOK, out)
 }
+
+var dynamicConfig = map[string]any{"refresh_interval_sec": 300, "sample_cancel_enabled": false}
 
 // always is a handler that has one answer, whatever is sent: what clients tell of themselves is forgotten.
 func always(answer any) handler {

@@ -98,8 +98,9 @@ func (s *Server) training(
 	if err != nil {
 		return nil, nil, failf(http.StatusBadRequest, "experimental_config: %v", err)
 	}
-	cfg.LearningRate = cfg.WithDefaults().LearningRate                               // ART's, which clients of this protocol expect
-	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd { // lower it as groups come to agree
+	cfg.LearningRate = cfg.WithDefaults().LearningRate // ART's, which clients of this protocol expect
+	if req.Config != nil && req.Config.ScaleByStd != nil && *req.Config.ScaleByStd {
+		// The rate falls as groups come to agree.
 		keeper, ok := s.backend.(driver.CheckpointKeeper)
 		if !ok {
 			return nil, nil, failf(http.StatusBadRequest,

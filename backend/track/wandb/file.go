@@ -215,11 +215,11 @@ func summaryRecord(summary map[string]any) []byte {
 	return protofield.AppendBytes(nil, fieldSummary, items(2, summary))
 }
 
-// items are the fields "item" of a history, and "update" of a summary and of a configuration. keyField is that of the key.
-func items(keyField protofield.Number, values map[string]any) []byte {
+// items are the fields "item" of a history, and "update" of a summary and of a configuration. key is the field of keys.
+func items(key protofield.Number, values map[string]any) []byte {
 	var b []byte
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		item := protofield.AppendText(protofield.AppendText(nil, keyField, key), 16, asJSON(values[key]))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		item := protofield.AppendText(protofield.AppendText(nil, key, name), 16, asJSON(values[name]))
 		b = protofield.AppendBytes(b, 1, item)
 	}
 	return b
