@@ -85,25 +85,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	}
 	step, err := b.resume(ctx, e, m.Name(), opts)
 	if err == nil {
-		err = b.add(m, e)
+		err = b.models.Add(m, e, true)
 	}
 	if err != nil {
 		return 0, errors.Join(err, e.run.Close())
 	}
 	return step, nil
-}
-
-func (b *Backend) add(m *art.Model, e *entry) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return &art.Error{Op: "register", Err: art.ErrClosed}
-	}
-	b.models[m] = e
-	if e.run != nil {
-		b.order = append(b.order, m)
-	}
-	return nil
 }
 
 // resume compares the run with the options, and makes the training run and its sampler.
@@ -208,10 +195,7 @@ func (b *Backend) createModel(ctx context.Context, e *entry, opts art.ModelOptio
 			Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(b.limits.contexts)), ", "),
 		}
 	}
-	b.mu.Lock()
-	n := b.created
-	b.created++
-	b.mu.Unlock()
+	n := int(b.created.Add(1)) - 1
 	out, err := b.small(ctx, "create_model", request{
 		SessionID: b.session, ModelSeqID: &n, BaseModel: opts.Base, Type: "create_model",
 		LoRA: &tinkerwire.LoRAConfig{Rank: opts.LoRA.Rank, Seed: new(b.limits.seed(opts.Seed))},
@@ -246,14 +230,6 @@ func (e *entry) remote(step int) (at remote, err error) {
 	return at, nil
 }
 
-// nextSampler counts the sampling sessions.
-func (b *Backend) nextSampler() *int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.samplers++
-	return new(b.samplers - 1)
-}
-
 // serve makes a sampler of the training state, which answers as a step.
 func (b *Backend) serve(ctx context.Context, e *entry, step int) error {
 	id, err := b.ephemeral(ctx, e)
@@ -268,7 +244,7 @@ func (b *Backend) ephemeral(ctx context.Context, e *entry) (id string, err error
 	var out result
 	err = e.ordered(false, func(seq int) (err error) {
 		out, err = b.small(ctx, "save_weights_for_sampler", request{
-			ModelID: e.model, SeqID: seq, SamplingSessionSeqID: b.nextSampler(), Kind: "snapshot",
+			ModelID: e.model, SeqID: seq, SamplingSessionSeqID: new(int(b.samplers.Add(1)) - 1), Kind: "snapshot",
 			Type: "save_weights_for_sampler",
 		})
 		return err

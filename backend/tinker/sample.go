@@ -17,7 +17,7 @@ import (
 // Complete renders the messages, samples at the service, and parses the reply.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	const op = "complete"
-	e, err := b.entry(op, m)
+	e, err := b.models.Get(op, m)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (b *Backend) Sample(
 	ctx context.Context, m *art.Model, prompt []int32, s art.Sampling, piece func(art.Piece) error,
 ) (*art.ChatResponse, error) {
 	const op = "sample"
-	e, err := b.entry(op, m)
+	e, err := b.models.Get(op, m)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (b *Backend) sample(
 // Logprobs scores ids with the newest step.
 func (b *Backend) Logprobs(ctx context.Context, m *art.Model, ids []int32) ([]float32, int, error) {
 	const op = "logprobs"
-	e, err := b.entry(op, m)
+	e, err := b.models.Get(op, m)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -249,7 +249,7 @@ func (b *Backend) Tokenize(
 	ctx context.Context, m *art.Model, req *art.ChatRequest, reply *art.Message,
 ) (prompt, ids []int32, err error) {
 	const op = "tokenize"
-	e, err := b.entry(op, m)
+	e, err := b.models.Get(op, m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -270,7 +270,7 @@ func (b *Backend) Tokenize(
 
 // Encode returns the ids of a text.
 func (b *Backend) Encode(_ context.Context, m *art.Model, text string, special bool) ([]int32, error) {
-	e, err := b.entry("encode", m)
+	e, err := b.models.Get("encode", m)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (b *Backend) Encode(_ context.Context, m *art.Model, text string, special b
 
 // Decode returns the text of ids.
 func (b *Backend) Decode(_ context.Context, m *art.Model, ids []int32) (string, error) {
-	e, err := b.entry("decode", m)
+	e, err := b.models.Get("decode", m)
 	if err != nil {
 		return "", err
 	}
@@ -291,7 +291,7 @@ func (b *Backend) Decode(_ context.Context, m *art.Model, ids []int32) (string, 
 
 // TokenBytes returns the bytes of each of ids.
 func (b *Backend) TokenBytes(_ context.Context, m *art.Model, ids []int32) ([][]byte, error) {
-	e, err := b.entry("token bytes", m)
+	e, err := b.models.Get("token bytes", m)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
+
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,12 +77,8 @@ type Backend struct {
 
 	beaten atomic.Pointer[time.Time] // when the newest heartbeat was answered; nil for none
 
-	mu       sync.Mutex
-	closed   bool
-	models   map[*art.Model]*entry
-	order    []*art.Model
-	created  int // training runs of the session
-	samplers int // sampling sessions of the session
+	models            *client.Models[*entry]
+	created, samplers atomic.Int64 // training runs and sampling sessions of the session
 }
 
 var (
@@ -100,7 +96,7 @@ var (
 
 // Open begins a session of a service. opts may be nil.
 func Open(ctx context.Context, opts *Options) (*Backend, error) {
-	b := &Backend{models: map[*art.Model]*entry{}}
+	b := &Backend{models: client.NewModels[*entry]()}
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -176,13 +172,10 @@ func (b *Backend) beat() {
 
 // Close ends the session and releases the run directories. What is not published or saved is lost.
 func (b *Backend) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	entries, first := b.models.Close()
+	if !first {
 		return nil
 	}
-	b.closed = true
-	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.life, 10*time.Second)
 	_, _, err := b.send(ctx, http.MethodPost, "sessions/"+url.PathEscape(b.session)+"/finish",
 		[]byte(`{"reason":{"type":"success"}}`), "")
@@ -193,29 +186,12 @@ func (b *Backend) Close() error {
 	b.quit()
 	b.busy.Wait()
 	var errs []error
-	for _, e := range b.models {
+	for _, e := range entries {
 		if e.run != nil {
 			errs = append(errs, e.run.Close())
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
-	}
-	return b.known(op, m)
-}
-
-// known is entry of a backend that may be closed. b.mu is held.
-func (b *Backend) known(op string, m *art.Model) (*entry, error) {
-	if e := b.models[m]; e != nil {
-		return e, nil
-	}
-	return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Model.Register first"}
 }
 
 // Log stores trajectories and metrics in the run directory.
@@ -240,9 +216,7 @@ func (b *Backend) Log(
 // History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
 	const op = "history"
-	b.mu.Lock()
-	e, err := b.known(op, m)
-	b.mu.Unlock()
+	e, err := b.models.Known(op, m)
 	if err == nil {
 		err = e.learns(op)
 	}
@@ -263,17 +237,11 @@ func (b *Backend) Dir(m *art.Model) (string, error) {
 
 // Handler serves all registered models under their names; see [server.Handler].
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
-	return server.Handler(b.all, &server.Config{Logger: b.opts.Logger}, opts)
+	return server.Handler(b.models.All, &server.Config{Logger: b.opts.Logger}, opts)
 }
 
 // Transport answers as m, whatever model a request names.
 func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 	only := func() []*art.Model { return []*art.Model{m} }
 	return server.Transport(server.Routes(only, &server.Config{Logger: b.opts.Logger}), m.Name())
-}
-
-func (b *Backend) all() []*art.Model {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.order)
 }

@@ -414,7 +414,8 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 	} else {
 		var out result
 		err = b.post(ctx, "create_sampling_session", request{
-			SessionID: b.session, SamplingSessionSeqID: b.nextSampler(), ModelPath: path, Type: "create_sampling_session",
+			SessionID: b.session, SamplingSessionSeqID: new(int(b.samplers.Add(1)) - 1), ModelPath: path,
+			Type: "create_sampling_session",
 		}, &out)
 		id = out.SamplingSessionID
 	}
@@ -422,18 +423,16 @@ func (b *Backend) Snapshot(ctx context.Context, m *art.Model, path string, s *ar
 		return err
 	}
 	frozen.serving.Store(&serving{step: e.serving.Load().step, sampler: id})
-	return b.add(s, frozen)
+	return b.models.Add(s, frozen, false)
 }
 
 // Release forgets a model. The service frees it when the session ends.
 func (b *Backend) Release(_ context.Context, m *art.Model) error {
-	e, err := b.entry("release", m)
+	e, err := b.models.Get("release", m)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	delete(b.models, m)
-	b.mu.Unlock()
+	b.models.Remove(m)
 	if e.run == nil {
 		return nil
 	}
@@ -442,7 +441,7 @@ func (b *Backend) Release(_ context.Context, m *art.Model) error {
 
 // trainable returns the entry of a model that is no snapshot.
 func (b *Backend) trainable(op string, m *art.Model) (*entry, error) {
-	e, err := b.entry(op, m)
+	e, err := b.models.Get(op, m)
 	if err == nil {
 		err = e.learns(op)
 	}

@@ -145,7 +145,8 @@ func (b *Backend) scoreBase(
 ) ([][]float32, error) {
 	var made result
 	err := b.post(ctx, "create_sampling_session", request{
-		SessionID: b.session, SamplingSessionSeqID: b.nextSampler(), BaseModel: e.base, Type: "create_sampling_session",
+		SessionID: b.session, SamplingSessionSeqID: new(int(b.samplers.Add(1)) - 1), BaseModel: e.base,
+		Type: "create_sampling_session",
 	}, &made)
 	if err != nil {
 		return nil, err

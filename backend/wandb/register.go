@@ -84,16 +84,12 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	}
 	e := &entry{run: run}
 	step, err := b.begin(ctx, e, m.Name(), opts)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil && b.closed {
-		err = &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
+	if err == nil {
+		err = b.models.Add(m, e, true)
 	}
 	if err != nil {
 		return 0, errors.Join(err, run.Close())
 	}
-	b.models[m] = e
-	b.order = append(b.order, m)
 	return step, nil
 }
 
@@ -187,7 +183,7 @@ func (b *Backend) modelPath(e *entry) string { return "preview/models/" + url.Pa
 func (b *Backend) Log(
 	ctx context.Context, m *art.Model, split string, step int, groups []*art.TrajectoryGroup, metrics map[string]float64,
 ) error {
-	e, err := b.entry("log", m)
+	e, err := b.models.Get("log", m)
 	if err != nil {
 		return err
 	}
@@ -204,9 +200,7 @@ func (b *Backend) Log(
 
 // History returns the logged rows, after Close too.
 func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, error) {
-	b.mu.Lock()
-	e, err := b.known("history", m)
-	b.mu.Unlock()
+	e, err := b.models.Known("history", m)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +209,7 @@ func (b *Backend) History(_ context.Context, m *art.Model) ([]art.HistoryRow, er
 
 // Checkpoints returns the steps that the service has, in ascending order.
 func (b *Backend) Checkpoints(ctx context.Context, m *art.Model) ([]int, error) {
-	e, err := b.entry("checkpoints", m)
+	e, err := b.models.Get("checkpoints", m)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +240,7 @@ const maxCheckpoints = 1_000_000
 
 // DeleteCheckpoints deletes all checkpoints of the service but those to keep and the newest, also in the run directory.
 func (b *Backend) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []int) error {
-	e, err := b.entry("delete checkpoints", m)
+	e, err := b.models.Get("delete checkpoints", m)
 	if err != nil {
 		return err
 	}
@@ -268,7 +262,7 @@ func (b *Backend) DeleteCheckpoints(ctx context.Context, m *art.Model, keep []in
 
 // Dir returns the run directory of m.
 func (b *Backend) Dir(m *art.Model) (string, error) {
-	e, err := b.entry("dir", m)
+	e, err := b.models.Get("dir", m)
 	if err != nil {
 		return "", err
 	}

@@ -171,7 +171,7 @@ type training struct {
 
 // train sends a training, and waits for its step.
 func (b *Backend) train(ctx context.Context, m *art.Model, t *training) (*art.TrainResult, error) {
-	e, err := b.entry(t.op, m)
+	e, err := b.models.Get(t.op, m)
 	if err == nil && e.base != "" {
 		err = &art.Error{Op: t.op, Err: art.ErrFrozen}
 	}

@@ -25,7 +25,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"sync"
+
 	"time"
 
 	"github.com/goart-dev/art"
@@ -78,10 +78,7 @@ type Backend struct {
 	life context.Context // ends with Close
 	quit context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	models map[*art.Model]*entry
-	order  []*art.Model
+	models *client.Models[*entry]
 }
 
 var (
@@ -96,7 +93,7 @@ var (
 
 // Open prepares the connection; nothing is sent before a model is registered. opts may be nil.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
-	b := &Backend{models: map[*art.Model]*entry{}}
+	b := &Backend{models: client.NewModels[*entry]()}
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -136,38 +133,18 @@ func (b *Backend) complete() (err error) {
 
 // Close releases the run directories. A training that runs at the service goes on there.
 func (b *Backend) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	entries, first := b.models.Close()
+	if !first {
 		return nil
 	}
-	b.closed = true
-	b.mu.Unlock()
 	b.quit()
 	var errs []error
-	for _, e := range b.models {
+	for _, e := range entries {
 		e.training.Lock() // the training that was cut off has returned
 		errs = append(errs, e.run.Close())
 		e.training.Unlock()
 	}
 	return errors.Join(errs...)
-}
-
-func (b *Backend) entry(op string, m *art.Model) (*entry, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
-	}
-	return b.known(op, m)
-}
-
-// known is entry of a backend that may be closed. b.mu is held.
-func (b *Backend) known(op string, m *art.Model) (*entry, error) {
-	if e := b.models[m]; e != nil {
-		return e, nil
-	}
-	return nil, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Register on this backend first"}
 }
 
 // stepKey is the context key of the step that answers for a model.
@@ -190,7 +167,7 @@ func (b *Backend) PinStep(
 // Complete asks the service, with the name of the step. The reply has a Sample when the service tells its tokens: ours
 // does, with all that training needs, and so does a vLLM with return_token_ids.
 func (b *Backend) Complete(ctx context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
-	e, err := b.entry("complete", m)
+	e, err := b.models.Get("complete", m)
 	if err != nil {
 		return nil, err
 	}
@@ -274,17 +251,11 @@ func outgoing(messages []art.Message) []art.Message {
 
 // Handler serves all registered models under their names; see [server.Handler].
 func (b *Backend) Handler(opts *art.HandlerOptions) (http.Handler, error) {
-	return server.Handler(b.all, &server.Config{Logger: b.opts.Logger}, opts)
+	return server.Handler(b.models.All, &server.Config{Logger: b.opts.Logger}, opts)
 }
 
 // Transport answers as m, whatever model a request names.
 func (b *Backend) Transport(m *art.Model) http.RoundTripper {
 	only := func() []*art.Model { return []*art.Model{m} }
 	return server.Transport(server.Routes(only, &server.Config{Logger: b.opts.Logger}), m.Name())
-}
-
-func (b *Backend) all() []*art.Model {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.order)
 }

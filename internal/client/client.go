@@ -3,11 +3,14 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goart-dev/art"
@@ -23,6 +26,75 @@ func Plain(l art.LoRA) bool {
 var ErrNoBase = &art.Error{
 	Op: "register", Err: fmt.Errorf("%w: ModelOptions.Base is empty", art.ErrInvalid),
 	Hint: "name a base model of the service",
+}
+
+// Models are the registered models of a backend, each with an entry of it. Make them with [NewModels].
+type Models[E any] struct {
+	mu     sync.Mutex
+	closed bool
+	of     map[*art.Model]E
+	order  []*art.Model
+}
+
+// NewModels returns no models yet.
+func NewModels[E any]() *Models[E] { return &Models[E]{of: map[*art.Model]E{}} }
+
+// Add registers a model. One that is not listed is not in All.
+func (l *Models[E]) Add(m *art.Model, e E, listed bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return &art.Error{Op: "register", Err: art.ErrClosed, Hint: "open another backend"}
+	}
+	l.of[m] = e
+	if listed {
+		l.order = append(l.order, m)
+	}
+	return nil
+}
+
+// Get returns what was registered for a model. An operation of a closed backend is an error.
+func (l *Models[E]) Get(op string, m *art.Model) (e E, err error) {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		return e, &art.Error{Op: op, Err: art.ErrClosed, Hint: "open another backend"}
+	}
+	return l.Known(op, m)
+}
+
+// Known is Get of a backend that may be closed.
+func (l *Models[E]) Known(op string, m *art.Model) (E, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.of[m]
+	if !ok {
+		return e, &art.Error{Op: op, Err: art.ErrNotRegistered, Hint: "call Register on this backend first"}
+	}
+	return e, nil
+}
+
+// Remove forgets a model.
+func (l *Models[E]) Remove(m *art.Model) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.of, m)
+}
+
+// All returns the listed models in the order of their registration.
+func (l *Models[E]) All() []*art.Model {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.order)
+}
+
+// Close ends the backend. It returns all entries, and false when that was done before.
+func (l *Models[E]) Close() (entries []E, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first, l.closed = !l.closed, true
+	return slices.Collect(maps.Values(l.of)), first
 }
 
 // Address parses the address of a service, whose path ends without a slash.
