@@ -82,9 +82,9 @@ func clientOptions(c *hosted.Connection) []option.RequestOption {
 	return opts
 }
 
+// service implements [hosted.Service].
 type service struct{ client sdk.Client }
 
-// Complete implements [hosted.Service].
 func (s *service) Complete(ctx context.Context, model string, req *art.ChatRequest) (*hosted.Reply, error) {
 	params, err := newParams(model, req)
 	if err != nil {
@@ -97,7 +97,6 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 	return newReply(message), nil
 }
 
-// Models implements [hosted.Service].
 func (s *service) Models(ctx context.Context) ([]string, error) {
 	page, err := s.client.Models.List(ctx, sdk.ModelListParams{})
 	if err != nil {

@@ -75,7 +75,6 @@ type headersKey struct{}
 // them.
 type keepHeaders struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (k keepHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := k.next.RoundTrip(req)
 	if to, ok := req.Context().Value(headersKey{}).(*http.Header); ok && err == nil {
@@ -84,12 +83,12 @@ func (k keepHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// service implements [hosted.Service].
 type service struct {
 	client *genai.Client
 	extra  map[string]json.RawMessage // fields of Options.Extra
 }
 
-// Complete implements [hosted.Service].
 func (s *service) Complete(ctx context.Context, model string, req *art.ChatRequest) (*hosted.Reply, error) {
 	contents, config, err := newRequest(req)
 	if err != nil {
@@ -118,7 +117,6 @@ func (s *service) Complete(ctx context.Context, model string, req *art.ChatReque
 	return newReply(response)
 }
 
-// Models implements [hosted.Service].
 func (s *service) Models(ctx context.Context) ([]string, error) {
 	page, err := s.client.Models.List(ctx, nil)
 	if err != nil {

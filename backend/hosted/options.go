@@ -136,7 +136,6 @@ var errTooLarge = fmt.Errorf("the response is larger than %d MiB", maxBody>>20)
 
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(req)
 	if err == nil {
@@ -151,7 +150,6 @@ type boundedBody struct {
 	left int64
 }
 
-// Read implements [io.Reader].
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, errTooLarge

@@ -67,6 +67,7 @@ func Open(_ context.Context, opts *Options) (*hosted.Backend, error) {
 	return hosted.New(about, opts, func(c *hosted.Connection) (hosted.Service, error) { return &service{c}, nil })
 }
 
+// service implements [hosted.Service] and [hosted.TokenCounter].
 type service struct{ *hosted.Connection }
 
 // DefaultPrices returns list prices of OpenAI's models in US dollars, of June 2026. Prices change, and discounts and
@@ -131,14 +132,12 @@ func longest[T any](of map[string]T, fits func(key string) bool) (value T, ok bo
 	return value, ok
 }
 
-// ContextLength implements [hosted.TokenCounter].
 func (*service) ContextLength(model string) int {
 	model = plain(model)
 	n, _ := longest(contexts, func(key string) bool { return model == key || strings.HasPrefix(model, key+"-") })
 	return n
 }
 
-// CountPrompt implements [hosted.TokenCounter].
 func (*service) CountPrompt(model string, req *art.ChatRequest) (tokens int, ok bool) {
 	model = plain(model)
 	name, ok := longest(encodings, func(key string) bool { return strings.HasPrefix(model, key) })

@@ -13,7 +13,6 @@ import (
 	"github.com/goart-dev/art/internal/wire"
 )
 
-// Complete implements [hosted.Service].
 func (s *service) Complete(ctx context.Context, model string, req *art.ChatRequest) (*hosted.Reply, error) {
 	if s.Own && (req.Settings.TopK > 0 || len(req.TemplateArgs) > 0) {
 		err := fmt.Errorf("%w: OpenAI has neither TopK nor TemplateArgs", art.ErrUnsupported)
@@ -48,7 +47,6 @@ func (s *service) check(settings art.Sampling) error {
 	return hosted.CheckSettings("backend/openai", settings, supported...)
 }
 
-// Models implements [hosted.Service].
 func (s *service) Models(ctx context.Context) ([]string, error) {
 	answer, _, err := s.send(ctx, http.MethodGet, "models", nil)
 	if err != nil {

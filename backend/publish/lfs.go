@@ -210,7 +210,6 @@ type statusError struct {
 	text string
 }
 
-// Error implements error.
 func (e *statusError) Error() string { return e.text }
 
 // maxAnswer bounds an answer, in bytes.

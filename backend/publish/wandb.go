@@ -82,7 +82,6 @@ type artifact struct {
 	id, base                   string // base is the version before
 }
 
-// Publish implements [Target].
 func (w *artifacts) Publish(ctx context.Context, c *Checkpoint) error {
 	a := &artifact{
 		project: cmp.Or(w.opts.Project, c.Project), run: cmp.Or(w.opts.Run, "publish-"+c.Name), name: c.Name, step: c.Step,

@@ -75,7 +75,6 @@ const maxErrorBody = 64 << 10
 // hiding hides the values of the headers of a request in what is reported of it.
 type hiding struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (h hiding) RoundTrip(req *http.Request) (*http.Response, error) {
 	secrets := OfHeader(req.Header)
 	if req.URL.User != nil { // sent as a header by the standard library
@@ -126,10 +125,8 @@ type hiddenError struct {
 	err  error
 }
 
-// Error implements error.
 func (e *hiddenError) Error() string { return e.text }
 
-// Unwrap returns the original.
 func (e *hiddenError) Unwrap() error { return e.err }
 
 // harmless are the headers that say nothing secret, besides those that begin with Accept or Content.

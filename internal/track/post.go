@@ -110,7 +110,6 @@ func newTransport() *transport {
 	}
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	through, err := t.proxy(req)
 	if err != nil || through {
@@ -246,7 +245,6 @@ type body struct {
 	ended bool
 }
 
-// Read implements [io.Reader].
 func (b *body) Read(p []byte) (n int, err error) {
 	if n, err = b.ReadCloser.Read(p); err == nil {
 		return n, nil
@@ -259,7 +257,6 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (b *body) Close() error { return b.end(false) }
 
 func (b *body) end(whole bool) error {

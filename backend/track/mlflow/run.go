@@ -28,6 +28,7 @@ const (
 	maxPages   = 1000 // of the history of a metric
 )
 
+// run is a [track.Run] on the server.
 type run struct {
 	c              *client
 	artifacts      bool
@@ -65,12 +66,10 @@ type metric struct {
 // number is a float64 that is text in JSON where JSON has no number for it.
 type number float64
 
-// MarshalJSON implements [json.Marshaler].
 func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(track.Number(float64(n)))
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (n *number) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) != nil {
@@ -138,7 +137,6 @@ func (r *run) findExperiment(ctx context.Context, name string) error {
 	return err
 }
 
-// Written implements [track.Run].
 func (r *run) Written(ctx context.Context) (track.Values, error) {
 	var found struct {
 		Run info `json:"run"`
@@ -286,7 +284,6 @@ func (r *run) Groups(ctx context.Context, g track.Groups) error {
 	return r.c.do(ctx, http.MethodPut, path, track.AppendArray(nil, groups), nil)
 }
 
-// Close implements [track.Run].
 func (r *run) Close(ctx context.Context, failed bool) error {
 	status := "FINISHED"
 	if failed {

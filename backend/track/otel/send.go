@@ -169,7 +169,6 @@ const maxAnswer = 4 << 20
 // partial success is put into errors too, and into the log of the SDK. Lengths stay, on which protobuf depends.
 type masking struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper].
 func (m masking) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := m.next.RoundTrip(req)
 	if err != nil || response.StatusCode/100 != 2 {

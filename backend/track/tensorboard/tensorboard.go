@@ -69,14 +69,13 @@ func (t *Tracker) Dropped() int { return t.t.Dropped() }
 // Close writes what waits, and the end of each run. The error says what could not be written.
 func (t *Tracker) Close() error { return t.t.Close() }
 
-// run is the folder of one model.
+// run is the folder of one model: a [track.Run].
 type run struct {
 	dir   string
 	texts int
 	file  *track.File // nil until something is written
 }
 
-// Written implements [track.Run].
 func (r *run) Written(context.Context) (track.Values, error) { return readScalars(r.dir) }
 
 // write appends events, all or none.
@@ -95,12 +94,10 @@ func (r *run) write(events ...event) error {
 	return r.file.Append(b)
 }
 
-// Config implements [track.Run].
 func (r *run) Config(_ context.Context, config map[string]any) error {
 	return r.write(event{wall: time.Now(), values: []value{sessionStart(time.Now(), track.Flatten(config))}})
 }
 
-// Rows implements [track.Run].
 func (r *run) Rows(_ context.Context, rows []track.Row) error {
 	return r.write(scalars(rows)...)
 }
@@ -117,7 +114,6 @@ func (r *run) Rewind(_ context.Context, step int, keep track.Values) error {
 	return r.write(append(events, scalars(rows)...)...)
 }
 
-// Groups implements [track.Run].
 func (r *run) Groups(_ context.Context, g track.Groups) error {
 	values := histograms(g)
 	if text := texts(g, r.texts); len(text) > 0 {
@@ -126,7 +122,6 @@ func (r *run) Groups(_ context.Context, g track.Groups) error {
 	return r.write(event{wall: g.Time, step: g.Step, values: values})
 }
 
-// Close implements [track.Run].
 func (r *run) Close(_ context.Context, failed bool) error {
 	if r.file == nil {
 		return nil

@@ -18,9 +18,9 @@ import (
 	"github.com/goart-dev/art/internal/track"
 )
 
-// live is a run whose rows go to a file, and from there to a server. The file is what counts: an error of the server is
-// none of the run. The lines of the history have numbers, so that a line that arrives twice replaces itself. What is in
-// the file stays, as on the server: a live run does not rewind.
+// live is a [track.Run] whose rows go to a file, and from there to a server. The file is what counts: an error of the
+// server is none of the run. The lines of the history have numbers, so that a line that arrives twice replaces itself.
+// What is in the file stays, as on the server: a live run does not rewind.
 type live struct {
 	file   *offline
 	server *client
@@ -40,31 +40,26 @@ func newLive(file *offline) *live {
 	return r
 }
 
-// Written implements [track.Run].
 func (r *live) Written(ctx context.Context) (track.Values, error) {
 	values, err := r.file.Written(ctx)
 	r.lines = append([]map[string]any(nil), r.file.rows...)
 	return values, err
 }
 
-// Config implements [track.Run].
 func (r *live) Config(ctx context.Context, config map[string]any) error {
 	err := r.file.Config(ctx, config)
 	r.config = r.config || err == nil
 	return r.send(ctx, err)
 }
 
-// Rows implements [track.Run].
 func (r *live) Rows(ctx context.Context, rows []track.Row) error {
 	return r.send(ctx, r.file.Rows(ctx, rows))
 }
 
-// Groups implements [track.Run].
 func (r *live) Groups(ctx context.Context, g track.Groups) error {
 	return r.send(ctx, r.file.Groups(ctx, g))
 }
 
-// Close implements [track.Run].
 func (r *live) Close(ctx context.Context, failed bool) error {
 	err := r.file.Close(ctx, failed)
 	sending := r.sendNow(ctx)

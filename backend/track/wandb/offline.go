@@ -14,7 +14,7 @@ import (
 	"github.com/goart-dev/art/internal/track"
 )
 
-// offline is the folder of one run.
+// offline is the folder of one run: a [track.Run], and a [track.Rewinder].
 type offline struct {
 	opts   Options
 	id     string
@@ -60,7 +60,6 @@ func findRun(dir, id string) (string, error) {
 // path of the file.
 func (r *offline) path() string { return filepath.Join(r.dir, "run-"+r.id+".wandb") }
 
-// Written implements [track.Run].
 func (r *offline) Written(context.Context) (track.Values, error) {
 	file, err := os.ReadFile(r.path())
 	if os.IsNotExist(err) {
@@ -93,7 +92,6 @@ func (r *offline) Written(context.Context) (track.Values, error) {
 	return values, nil
 }
 
-// Rewind implements [track.Rewinder].
 func (r *offline) Rewind(_ context.Context, step int, keep track.Values) error {
 	var kept []map[string]any
 	for _, row := range r.rows {
@@ -176,7 +174,6 @@ func (r *offline) records(row map[string]any) [][]byte {
 	return append(out, historyRecord(row))
 }
 
-// Config implements [track.Run].
 func (r *offline) Config(_ context.Context, config map[string]any) error {
 	r.config = config
 	if r.file == nil {
@@ -185,7 +182,6 @@ func (r *offline) Config(_ context.Context, config map[string]any) error {
 	return r.file.write(protofield.AppendBytes(nil, fieldConfig, items(1, config)))
 }
 
-// Rows implements [track.Run].
 func (r *offline) Rows(_ context.Context, rows []track.Row) error {
 	if err := r.begin(); err != nil {
 		return err
@@ -215,7 +211,6 @@ func (r *offline) append(rows []map[string]any) error {
 	return nil
 }
 
-// Groups implements [track.Run].
 func (r *offline) Groups(_ context.Context, g track.Groups) error {
 	if r.opts.Tables < 0 {
 		return nil
@@ -238,7 +233,6 @@ func (r *offline) Groups(_ context.Context, g track.Groups) error {
 	return r.append([]map[string]any{row})
 }
 
-// Close implements [track.Run].
 func (r *offline) Close(_ context.Context, failed bool) error {
 	if r.file == nil {
 		return nil
