@@ -179,15 +179,12 @@ func (h *History) decode(step int, tokenize Tokenize) (*art.History, error) {
 	out := &art.History{Tools: h.Tools}
 	for i, raw := range h.Messages {
 		var c choice
-		if err := json.Unmarshal(raw, &c); err != nil || c.Message == nil {
-			var m art.Message
-			if err := json.Unmarshal(raw, &m); err != nil {
-				return nil, fmt.Errorf("messages_and_choices[%d]: %w", i, err)
-			}
-			out.Messages = append(out.Messages, m)
-			continue
+		m, err := &art.Message{}, json.Unmarshal(raw, &c)
+		if err == nil && c.Message != nil {
+			m, err = c.decode(out, step, tokenize)
+		} else {
+			err = json.Unmarshal(raw, m)
 		}
-		m, err := c.decode(out, step, tokenize)
 		if err != nil {
 			return nil, fmt.Errorf("messages_and_choices[%d]: %w", i, err)
 		}
@@ -202,21 +199,19 @@ func (c *choice) decode(before *art.History, step int, tokenize Tokenize) (*art.
 	if err := json.Unmarshal(c.Message, &m); err != nil {
 		return nil, err
 	}
+	var err error
 	if c.Sample != nil {
-		s, err := wire.DecodeSample(c.Sample)
-		m.Sample = s
+		m.Sample, err = wire.DecodeSample(c.Sample)
 		return &m, err
 	}
-	ids, err := c.ids()
-	if err != nil {
+	m.Sample = &art.Sample{Step: step, Finish: c.FinishReason}
+	if m.Sample.IDs, err = c.ids(); err != nil {
 		return nil, err
 	}
-	s := &art.Sample{IDs: ids, Step: step, Finish: c.FinishReason}
 	for _, t := range c.Logprobs.Content {
-		s.Logprobs = append(s.Logprobs, t.Logprob)
+		m.Sample.Logprobs = append(m.Sample.Logprobs, t.Logprob)
 	}
-	s.PromptIDs, err = tokenize(before)
-	m.Sample = s
+	m.Sample.PromptIDs, err = tokenize(before)
 	return &m, err
 }
 

@@ -47,9 +47,6 @@ func (j *job) ended() bool {
 // keepJobs is how long the events of a training can be read after a restart.
 const keepJobs = 24 * time.Hour
 
-// old reports whether nobody waits for a training any more.
-func (j *job) old() bool { return j.ended() && time.Since(j.record.Created) > keepJobs }
-
 // sortJobs sorts by age.
 func sortJobs(jobs []*job) {
 	slices.SortFunc(jobs, func(a, b *job) int { return a.record.Created.Compare(b.record.Created) })

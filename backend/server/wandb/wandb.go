@@ -272,7 +272,7 @@ func (s *Server) restore() error {
 	for _, rec := range jobs {
 		j := &job{record: *rec, model: s.models[rec.Model]}
 		switch {
-		case j.old():
+		case j.ended() && time.Since(rec.Created) > keepJobs:
 			err = errors.Join(err, s.forget(j))
 			continue
 		case j.model == nil: // its document was damaged, and may come back

@@ -154,14 +154,3 @@ func (m *metrics) rollout(r *track.Rollout) {
 	}
 	m.agent.Record(context.Background(), r.End.Duration.Seconds(), m.of(agentName(r)).agent...)
 }
-
-// close sends what was counted.
-func (m *metrics) close(ctx context.Context) error {
-	if m == nil {
-		return nil
-	}
-	if err := m.meters.Shutdown(ctx); err != nil {
-		return fmt.Errorf("otel: metrics: %w", err)
-	}
-	return nil
-}

@@ -102,11 +102,16 @@ func (t *Tracker) export(ctx context.Context, spans []byte, traces []batch) (los
 
 // finish sends what was counted.
 func (t *Tracker) finish(ctx context.Context) error {
-	err := t.metrics.close(ctx)
-	if problem := t.client.Stop(ctx); problem != nil {
-		err = errors.Join(err, fmt.Errorf("otel: %w", problem))
+	var all []error
+	if t.metrics != nil {
+		if err := t.metrics.meters.Shutdown(ctx); err != nil {
+			all = append(all, fmt.Errorf("otel: metrics: %w", err))
+		}
 	}
-	return err
+	if err := t.client.Stop(ctx); err != nil {
+		all = append(all, fmt.Errorf("otel: %w", err))
+	}
+	return errors.Join(all...)
 }
 
 // newClient returns the client for a signal, "TRACES" or "METRICS": the exporters' own would send their headers
