@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ type transport struct {
 	tls   *tls.Config // nil is the default
 
 	mu   sync.Mutex
-	idle map[string][]*connection // by scheme and address; the newest last
+	idle map[string][]*connection // by [secret.Origin]; the newest last
 }
 
 type connection struct {
@@ -115,7 +116,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || through {
 		return t.other.RoundTrip(req)
 	}
-	if c := t.take(hostOf(req)); c != nil {
+	if c := t.take(secret.Origin(req.URL)); c != nil {
 		res, began, err := t.exchange(c, req)
 		if err == nil || began || req.Context().Err() != nil || req.GetBody == nil {
 			return res, err
@@ -136,18 +137,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// hostOf names the host of a request: scheme and address.
-func hostOf(req *http.Request) string {
-	port := req.URL.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[req.URL.Scheme]
-	}
-	return req.URL.Scheme + " " + net.JoinHostPort(req.URL.Hostname(), port)
-}
-
 func (t *transport) dial(req *http.Request) (*connection, error) {
-	key := hostOf(req)
-	address := key[len(req.URL.Scheme)+1:]
+	key := secret.Origin(req.URL)
+	_, address, _ := strings.Cut(key, "://")
 	var conn net.Conn
 	var err error
 	if req.URL.Scheme == "https" {
