@@ -46,7 +46,8 @@ func (r *run) item(v, key any) (any, bool) {
 		v.fail()
 	}
 	if s, ok := key.(slice); ok {
-		if _, isText := text(v); isText || iterableBySlice(v) {
+		switch v.(type) {
+		case string, markup, *list, span:
 			return r.slice(v, s), true
 		}
 		return nil, false
@@ -74,14 +75,6 @@ func (r *run) item(v, key any) (any, bool) {
 		return nil, false
 	}
 	return items[i], true
-}
-
-func iterableBySlice(v any) bool {
-	switch v.(type) {
-	case *list, *tuple, span:
-		return true
-	}
-	return false
 }
 
 // character returns the i-th code point of a text, counted from the end if i is negative.
@@ -125,7 +118,7 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	switch v := v.(type) {
 	case string, markup:
 		return stringMethod(v, name)
-	case *list, *tuple, span:
+	case *list, span:
 		return r.sequenceMethod(v, name)
 	case *Dict:
 		return dictMethod(v, name)
@@ -138,7 +131,9 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	case *joiner:
 		return map[string]any{"sep": v.sep, "used": v.used}[name], name == "sep" || name == "used"
 	case templateSelf:
-		return r.blockReference(name)
+		return method(name, func(r *run) any {
+			return r.capture(func() { r.block(name, nil) })
+		}), r.template.blocks[name] != nil
 	case int, bool, *big.Int, float64:
 		return numberAttribute(v, name)
 	case *builtin:
@@ -167,9 +162,9 @@ var changing = map[string]bool{
 }
 
 func changes(v any, name string) bool {
-	switch v.(type) {
+	switch v := v.(type) {
 	case *list:
-		return name != "popitem" && name != "setdefault" && name != "update"
+		return !v.tuple && name != "popitem" && name != "setdefault" && name != "update"
 	case *Dict:
 		return name == "clear" || name == "pop" || name == "popitem" || name == "setdefault" || name == "update"
 	}
@@ -180,7 +175,7 @@ func changes(v any, name string) bool {
 // there too, but the released template of Kimi K2 needs them for a queue of ids, which others render. Only values that
 // hold no others are appended, so that no list contains itself.
 func (l *list) change(name string) any {
-	return newFunctionValue(name, func(r *run, a arg) any {
+	return newBuiltin(name, func(r *run, a arg) any {
 		a.noNamed(name)
 		r.charge(16 + 16*len(l.items))
 		if name == "append" {
@@ -215,13 +210,12 @@ func (r *run) sequenceMethod(v any, name string) (any, bool) {
 			return s.step, true
 		}
 	}
-	if t, ok := v.(*tuple); ok && t.group && (name == "grouper" || name == "list") {
-		return t.items[boolInt(name == "list")], true
+	if l, ok := v.(*list); ok && l.group && (name == "grouper" || name == "list") {
+		return l.items[boolInt(name == "list")], true
 	}
 	switch name {
 	case "count":
-		return newFunctionValue(name, func(r *run, a arg) any {
-			a.noNamed(name)
+		return newBuiltin(name, func(r *run, a arg) any {
 			want, n := a.bind(name, positional("value"))[0], 0
 			for _, item := range r.items(v) {
 				r.charge(itemWork)
@@ -230,32 +224,25 @@ func (r *run) sequenceMethod(v any, name string) (any, bool) {
 			return n
 		}), true
 	case "index":
-		return newFunctionValue(name, func(r *run, a arg) any { return r.indexOf(v, a) }), true
+		return newBuiltin(name, func(r *run, a arg) any {
+			args := a.bind(name, positional("value"), optionalPositional("start", 0), optionalPositional("stop", math.MaxInt))
+			items := r.items(v)
+			what := "slice indices must be integers or have an __index__ method"
+			from, to := clampRange(r.clampInt(args[1], what), r.clampInt(args[2], what), len(items))
+			for i := from; i < to; i++ {
+				r.charge(itemWork)
+				if r.equal(items[i], args[0]) {
+					return i
+				}
+			}
+			raise(valueError, "%s is not in %s", r.repr(args[0]), typeName(v))
+			return nil
+		}), true
 	case "copy":
 		l, ok := v.(*list)
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			return newList(l.items...)
-		}), ok
+		return method(name, func(*run) any { return newList(l.items...) }), ok && !l.tuple
 	}
 	return nil, false
-}
-
-// indexOf is the method "index" of lists and tuples.
-func (r *run) indexOf(v any, a arg) any {
-	a.noNamed("index")
-	args := a.bind("index", positional("value"), optionalPositional("start", 0), optionalPositional("stop", math.MaxInt))
-	items := r.items(v)
-	what := "slice indices must be integers or have an __index__ method"
-	from, to := clampRange(r.clampInt(args[1], what), r.clampInt(args[2], what), len(items))
-	for i := from; i < to; i++ {
-		r.charge(itemWork)
-		if r.equal(items[i], args[0]) {
-			return i
-		}
-	}
-	raise(valueError, "%s is not in %s", r.repr(args[0]), typeName(v))
-	return nil
 }
 
 // clampRange clamps start and stop to n items; negative ones count from the end.
@@ -272,37 +259,21 @@ func clampRange(start, stop, n int) (from, to int) {
 func dictMethod(d *Dict, name string) (any, bool) {
 	switch name {
 	case "keys", "values", "items":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			return &view{d, name}
-		}), true
+		return method(name, func(*run) any { return &view{d, name} }), true
+	case "copy":
+		return method(name, func(*run) any { return d.Clone() }), true
 	case "get":
-		return newFunctionValue(name, func(r *run, a arg) any {
-			a.noNamed(name)
+		return newBuiltin(name, func(r *run, a arg) any {
 			args := a.bind(name, positional("key"), optionalPositional("default", nil))
 			if v, ok := d.find(r, args[0]); ok {
 				return v
 			}
 			return args[1]
 		}), true
-	case "copy":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			return d.clone()
-		}), true
 	case "fromkeys":
-		return newFunctionValue(name, fromKeys), true
+		return newBuiltin(name, fromKeys), true
 	}
 	return nil, false
-}
-
-func (d *Dict) clone() *Dict {
-	out := NewDict()
-	for h, i := range d.index {
-		out.index[h] = i
-	}
-	out.keys, out.values = append([]any(nil), d.keys...), append([]any(nil), d.values...)
-	return out
 }
 
 // fromKeys is dict.fromkeys.
@@ -315,44 +286,26 @@ func fromKeys(r *run, a arg) any {
 	return d
 }
 
-func (r *run) blockReference(name string) (any, bool) {
-	if r.template.blocks[name] == nil {
-		return nil, false
-	}
-	return newFunctionValue(name, func(r *run, a arg) any {
-		a.bind(name)
-		return r.capture(func() { r.block(name, nil) })
-	}), true
-}
-
 func numberAttribute(v any, name string) (any, bool) {
 	f, isFloat := v.(float64)
 	switch name {
-	case "real", "numerator":
-		return positive(v), name == "real" || !isFloat
+	case "real":
+		return positive(v), true
 	case "imag":
 		if isFloat {
 			return 0.0, true
 		}
 		return 0, true
+	case "numerator":
+		return positive(v), !isFloat
 	case "denominator":
 		return 1, !isFloat
 	case "is_integer":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			return f == math.Trunc(f) && !math.IsInf(f, 0)
-		}), isFloat
+		return method(name, func(*run) any { return f == math.Trunc(f) && !math.IsInf(f, 0) }), isFloat
 	case "bit_length":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			b, _ := bigInteger(v)
-			return b.BitLen()
-		}), !isFloat
+		return method(name, func(*run) any { return toBig(v).BitLen() }), !isFloat
 	case "conjugate":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
-			return positive(v)
-		}), true
+		return method(name, func(*run) any { return positive(v) }), true
 	}
 	return nil, false
 }
@@ -366,15 +319,13 @@ func (c *cycler) attribute(name string) (any, bool) {
 	case "items":
 		return newTuple(c.items...), true
 	case "next":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
+		return method(name, func(*run) any {
 			v := c.items[c.pos]
 			c.pos = (c.pos + 1) % len(c.items)
 			return v
 		}), true
 	case "reset":
-		return newFunctionValue(name, func(_ *run, a arg) any {
-			a.bind(name)
+		return method(name, func(*run) any {
 			c.pos = 0
 			return nil
 		}), true
@@ -384,32 +335,26 @@ func (c *cycler) attribute(name string) (any, bool) {
 
 // slice is v[start:stop:step].
 func (r *run) slice(v any, s slice) any {
-	if u, ok := v.(*undefined); ok {
-		u.fail()
-	}
-	if t, ok := text(v); ok {
+	switch v := v.(type) {
+	case string, markup:
+		t, _ := text(v)
 		return likeText(v, r.sliceText(t, s))
-	}
-	items, ok := sequence(v)
-	if !ok {
-		if sp, ok := v.(span); ok {
-			return r.sliceSpan(sp, s)
+	case span:
+		start, step, _, stop := r.sliceIndices(s, v.len())
+		return span{v.start + start*v.step, v.start + stop*v.step, v.step * step}
+	case *list:
+		start, step, n, _ := r.sliceIndices(s, len(v.items))
+		r.charge(16 * n)
+		out := make([]any, n)
+		for i := range out {
+			out[i] = v.items[start+i*step]
 		}
-		if _, ok := v.(*Dict); ok {
-			raise(typeError, "unhashable type: 'slice'")
-		}
-		raise(typeError, "'%s' object is not subscriptable", typeName(v))
+		return &list{items: out, tuple: v.tuple}
+	case *Dict:
+		raise(typeError, "unhashable type: 'slice'")
 	}
-	start, step, n, _ := r.sliceIndices(s, len(items))
-	r.charge(16 * n)
-	out := make([]any, n)
-	for i := range out {
-		out[i] = items[start+i*step]
-	}
-	if _, ok := v.(*tuple); ok {
-		return &tuple{items: out}
-	}
-	return &list{items: out}
+	reject(v, "'%s' object is not subscriptable", typeName(v))
+	return nil
 }
 
 func (r *run) sliceText(t string, s slice) string {
@@ -428,12 +373,6 @@ func (r *run) sliceText(t string, s slice) string {
 		out[i] = runes[start+i*step]
 	}
 	return string(out)
-}
-
-func (r *run) sliceSpan(v span, s slice) any {
-	start, step, _, stop := r.sliceIndices(s, v.len())
-	at := func(i int) int { return v.start + i*v.step }
-	return span{at(start), at(stop), v.step * step}
 }
 
 // sliceIndices returns the start of a slice of n items, its step, its number of items, and its stop.

@@ -161,6 +161,9 @@ func (a arg) bind(function string, params ...parameter) []any {
 	}
 	out := make([]any, len(params))
 	copy(out, a.pos)
+	if len(params) > 0 && params[0].posOnly { // then all are
+		a.noNamed(function)
+	}
 	used := 0
 	for i, p := range params {
 		var named any

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"strings"
@@ -53,10 +54,7 @@ func (r *run) equal(a, b any) bool {
 	switch a := a.(type) {
 	case *list:
 		b, ok := b.(*list)
-		return ok && (a == b || r.equalItems(a.items, b.items))
-	case *tuple:
-		b, ok := b.(*tuple)
-		return ok && (a == b || r.equalItems(a.items, b.items))
+		return ok && (a == b || a.tuple == b.tuple && r.equalItems(a.items, b.items))
 	case *Dict:
 		b, ok := b.(*Dict)
 		return ok && (a == b || r.equalDicts(a, b))
@@ -133,13 +131,7 @@ func compareNumbers(a, b any) (c int, ok bool) {
 	x, okX := integer(a)
 	y, okY := integer(b)
 	if okX && okY {
-		switch {
-		case x < y:
-			return -1, true
-		case x > y:
-			return 1, true
-		}
-		return 0, true
+		return cmp.Compare(x, y), true
 	}
 	f, isF := a.(float64)
 	g, isG := b.(float64)
@@ -154,17 +146,14 @@ func exact(v any) *big.Float {
 	if f, ok := v.(float64); ok {
 		return big.NewFloat(f)
 	}
-	n, _ := bigInteger(v)
+	n := toBig(v)
 	return new(big.Float).SetPrec(uint(max(64, n.BitLen()))).SetInt(n)
 }
 
 // ordered is one of the operators <, <=, > and >=.
 func (r *run) ordered(op string, a, b any) bool {
-	for _, v := range []any{a, b} {
-		if u, ok := v.(*undefined); ok {
-			u.fail()
-		}
-	}
+	defined(a)
+	defined(b)
 	if isNumber(a) && isNumber(b) {
 		c, ok := compareNumbers(a, b)
 		return ok && holds(op, c)
@@ -175,10 +164,10 @@ func (r *run) ordered(op string, a, b any) bool {
 			return holds(op, strings.Compare(s, t)) // the order of UTF-8 is that of code points
 		}
 	}
-	x, okX := sequence(a)
-	y, okY := sequence(b)
-	if okX && okY && typeName(a) == typeName(b) {
-		return r.orderedItems(op, x, y)
+	x, okX := a.(*list)
+	y, okY := b.(*list)
+	if okX && okY && x.tuple == y.tuple {
+		return r.orderedItems(op, x.items, y.items)
 	}
 	raise(typeError, "'%s' not supported between instances of '%s' and '%s'", op, typeName(a), typeName(b))
 	return false
@@ -193,8 +182,7 @@ func (r *run) orderedItems(op string, a, b []any) bool {
 			return r.ordered(op, a[i], b[i])
 		}
 	}
-	c, _ := compareNumbers(len(a), len(b))
-	return holds(op, c)
+	return holds(op, cmp.Compare(len(a), len(b)))
 }
 
 func holds(op string, c int) bool {
@@ -219,15 +207,13 @@ func (r *run) contains(v, item any) bool {
 		r.charge(len(s))
 		return strings.Contains(s, t)
 	}
-	switch v := v.(type) {
-	case *Dict:
-		_, ok := v.find(r, item)
+	d, ok := v.(*Dict)
+	if w, isView := v.(*view); isView && w.what == "keys" {
+		d, ok = w.dict, true
+	}
+	if ok {
+		_, ok := d.find(r, item)
 		return ok
-	case *view:
-		if v.what == "keys" {
-			_, ok := v.dict.find(r, item)
-			return ok
-		}
 	}
 	if !iterable(v) {
 		raise(typeError, "argument of type '%s' is not iterable", typeName(v))

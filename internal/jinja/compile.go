@@ -198,7 +198,8 @@ func (c *compiler) target(n node, f *frame) setter {
 			if !ok {
 				raise(runtimeError, "cannot assign attribute on non-namespace object")
 			}
-			ns.set(n.attr, value)
+			checkAttribute(n.attr)
+			ns.attrs.put(n.attr, value)
 		}
 	}
 	var parts []setter

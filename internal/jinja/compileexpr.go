@@ -19,7 +19,7 @@ func (c *compiler) expr(n node, f *frame) expr {
 		return f.read(n.name, n.line)
 	case *tupleNode:
 		items := c.exprs(n.items, f)
-		return func(r *run, e *env) any { return &tuple{items: r.evaluate(items, e)} }
+		return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), tuple: true} }
 	case *listNode:
 		items := c.exprs(n.items, f)
 		return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), own: true} }
@@ -217,7 +217,18 @@ func (c *compiler) arguments(a *arguments, f *frame, caller expr) func(r *run, e
 			r.addNamed(out.named, "caller", caller(r, e))
 		}
 		if moreNamed != nil {
-			r.addMapping(out.named, moreNamed(r, e))
+			value := moreNamed(r, e)
+			m, ok := value.(*Dict)
+			if !ok {
+				raise(typeError, "argument after ** must be a mapping, not %s", typeName(value))
+			}
+			for i, k := range m.keys {
+				name, ok := k.(string)
+				if !ok {
+					raise(typeError, "keywords must be strings")
+				}
+				r.addNamed(out.named, name, m.values[i])
+			}
 		}
 		return out
 	}
@@ -229,21 +240,6 @@ func (r *run) addNamed(d *Dict, name string, value any) {
 		raise(typeError, "got multiple values for keyword argument %s", reprString(name))
 	}
 	d.set(r, name, value)
-}
-
-// addMapping adds the keyword arguments of "**value".
-func (r *run) addMapping(d *Dict, value any) {
-	m, ok := value.(*Dict)
-	if !ok {
-		raise(typeError, "argument after ** must be a mapping, not %s", typeName(value))
-	}
-	for i, k := range m.keys {
-		name, ok := k.(string)
-		if !ok {
-			raise(typeError, "keywords must be strings")
-		}
-		r.addNamed(d, name, m.values[i])
-	}
 }
 
 func (c *compiler) call(n *callNode, f *frame, caller expr) expr {

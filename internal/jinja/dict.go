@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -87,19 +88,21 @@ func (r *run) hashKey(v any) any {
 		return v
 	case *big.Int:
 		return bigKey(v.String())
-	case *tuple:
-		return r.hashTuple(v)
+	case *list:
+		if v.tuple {
+			return r.hashTuple(v.items)
+		}
 	case *undefined:
 		return undefinedKey{}
 	case span:
-		n := v.len()
-		switch n {
+		switch n := v.len(); n {
 		case 0:
 			return spanKey{}
 		case 1:
 			return spanKey{1, v.start, 0}
+		default:
+			return spanKey{n, v.start, v.step}
 		}
-		return spanKey{n, v.start, v.step}
 	}
 	if !hashable(v) {
 		raise(typeError, "unhashable type: '%s'", typeName(v))
@@ -110,7 +113,9 @@ func (r *run) hashKey(v any) any {
 // hashable reports whether v can be a key, without a look at the items of tuples.
 func hashable(v any) bool {
 	switch v := v.(type) {
-	case *list, *Dict, slice:
+	case *list:
+		return v.tuple
+	case *Dict, slice:
 		return false
 	case *view:
 		return v.what == "values"
@@ -120,17 +125,17 @@ func hashable(v any) bool {
 
 // canBeKey reports whether v can be a key.
 func canBeKey(v any) bool {
-	if t, ok := v.(*tuple); ok {
+	if t, ok := v.(*list); ok && t.tuple {
 		return !slices.ContainsFunc(t.items, func(item any) bool { return !canBeKey(item) })
 	}
 	return hashable(v)
 }
 
 // hashTuple concatenates the hashes of the items, each with its type and length.
-func (r *run) hashTuple(t *tuple) tupleKey {
+func (r *run) hashTuple(items []any) tupleKey {
 	defer r.enter()()
 	key := ""
-	for _, item := range t.items {
+	for _, item := range items {
 		part := ""
 		switch h := r.hashKey(item).(type) {
 		case string:
@@ -156,7 +161,7 @@ func (r *run) hashTuple(t *tuple) tupleKey {
 	return tupleKey(key)
 }
 
-// items returns the items of a dict as tuples.
+// pairs returns the items of a dict as tuples.
 func (d *Dict) pairs() []any {
 	out := make([]any, len(d.keys))
 	for i, k := range d.keys {
@@ -167,7 +172,7 @@ func (d *Dict) pairs() []any {
 
 // With returns a copy of d updated with other. The keys of both must be strings.
 func (d *Dict) With(other *Dict) *Dict {
-	out := d.clone()
+	out := d.Clone()
 	for i, k := range other.keys {
 		out.put(k, other.values[i])
 	}
@@ -175,7 +180,9 @@ func (d *Dict) With(other *Dict) *Dict {
 }
 
 // Clone returns a shallow copy of d.
-func (d *Dict) Clone() *Dict { return d.clone() }
+func (d *Dict) Clone() *Dict {
+	return &Dict{slices.Clone(d.keys), slices.Clone(d.values), maps.Clone(d.index)}
+}
 
 // Items returns the items of a list, nil for other values. They must not be modified.
 func Items(v any) []any {
@@ -195,7 +202,7 @@ func MapTexts(v any, f func(s string) string) any {
 		}
 		return out
 	case *Dict:
-		out := v.clone()
+		out := v.Clone()
 		for i, item := range v.values {
 			out.values[i] = MapTexts(item, f)
 		}

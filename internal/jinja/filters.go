@@ -17,24 +17,33 @@ var filters map[string]filterFunc
 
 func init() {
 	filters = map[string]filterFunc{
-		"abs": (*run).absFilter, "attr": (*run).attrFilter, "batch": (*run).batchFilter,
-		"capitalize": textFilter(capitalize), "center": (*run).centerFilter, "count": (*run).lengthFilter,
+		"attr": (*run).attrFilter, "batch": (*run).batchFilter, "center": (*run).centerFilter,
 		"d": (*run).defaultFilter, "default": (*run).defaultFilter, "dictsort": (*run).dictsortFilter,
-		"e": (*run).escapeFilter, "escape": (*run).escapeFilter, "filesizeformat": (*run).filesizeFilter,
-		"first": (*run).firstFilter, "float": (*run).floatFilter, "forceescape": (*run).forceEscapeFilter,
-		"format": (*run).formatFilter, "groupby": (*run).groupbyFilter, "indent": (*run).indentFilter,
-		"int": (*run).intFilter, "items": (*run).itemsFilter, "join": (*run).joinFilter, "last": (*run).lastFilter,
-		"length": (*run).lengthFilter, "list": (*run).listFilter, "lower": textFilter(toLower),
-		"map": (*run).mapFilter, "max": extreme("max", ">"), "min": extreme("min", "<"), "pprint": absent("pprint"),
-		"random": absent("random"), "reject": selection(false, false), "rejectattr": selection(false, true),
-		"replace": (*run).replaceFilter, "reverse": (*run).reverseFilter, "round": (*run).roundFilter,
-		"safe": (*run).safeFilter, "select": selection(true, false), "selectattr": selection(true, true),
-		"slice": (*run).sliceFilter, "sort": (*run).sortFilter, "string": (*run).stringFilter,
-		"striptags": (*run).striptagsFilter, "sum": (*run).sumFilter, "title": textFilter(titleWords),
-		"tojson": (*run).tojsonFilter, "trim": (*run).trimFilter, "truncate": (*run).truncateFilter,
-		"unique": (*run).uniqueFilter, "upper": textFilter(toUpper), "urlencode": (*run).urlencodeFilter,
-		"urlize": absent("urlize"), "wordcount": (*run).wordcountFilter, "wordwrap": absent("wordwrap"),
-		"xmlattr": (*run).xmlattrFilter,
+		"filesizeformat": (*run).filesizeFilter, "float": (*run).floatFilter, "format": (*run).formatFilter,
+		"groupby": (*run).groupbyFilter, "indent": (*run).indentFilter, "int": (*run).intFilter,
+		"join": (*run).joinFilter, "map": (*run).mapFilter, "max": extreme("max", ">"), "min": extreme("min", "<"),
+		"pprint": absent("pprint"), "random": absent("random"), "reject": selection(false, false),
+		"rejectattr": selection(false, true), "replace": (*run).replaceFilter, "round": (*run).roundFilter,
+		"select": selection(true, false), "selectattr": selection(true, true), "slice": (*run).sliceFilter,
+		"sort": (*run).sortFilter, "sum": (*run).sumFilter, "tojson": (*run).tojsonFilter, "trim": (*run).trimFilter,
+		"truncate": (*run).truncateFilter, "unique": (*run).uniqueFilter, "urlize": absent("urlize"),
+		"wordwrap": absent("wordwrap"), "xmlattr": (*run).xmlattrFilter,
+	}
+	for name, f := range map[string]func(r *run, v any) any{ // without arguments
+		"abs": (*run).abs, "capitalize": textFilter(capitalize), "count": (*run).length, "e": (*run).escapeValue,
+		"escape": (*run).escapeValue, "first": (*run).first, "items": (*run).pairs, "last": (*run).last,
+		"length": (*run).length, "lower": textFilter(toLower), "reverse": (*run).reverse,
+		"striptags": (*run).stripTags, "title": textFilter(titleWords), "upper": textFilter(toUpper),
+		"urlencode": (*run).urlEncode, "wordcount": (*run).wordCount,
+		"forceescape": func(r *run, v any) any { return markup(r.escape(r.str(v))) },
+		"list":        func(r *run, v any) any { return &list{items: r.items(v)} },
+		"safe":        func(r *run, v any) any { return markup(r.str(v)) },
+		"string":      func(r *run, v any) any { return likeText(v, r.str(v)) },
+	} {
+		filters[name] = func(r *run, v any, a arg) any {
+			a.bind(name)
+			return f(r, v)
+		}
 	}
 }
 
@@ -47,25 +56,15 @@ func absent(name string) filterFunc {
 }
 
 // textFilter returns a filter that applies f to a text.
-func textFilter(f func(s string) string) filterFunc {
-	return func(r *run, v any, a arg) any {
-		a.bind("filter")
+func textFilter(f func(s string) string) func(r *run, v any) any {
+	return func(r *run, v any) any {
 		out := f(r.str(v))
 		r.size(len(out))
 		return likeText(v, out)
 	}
 }
 
-func (r *run) stringFilter(v any, a arg) any {
-	a.bind("string")
-	if _, ok := text(v); ok {
-		return v
-	}
-	return r.str(v)
-}
-
-func (r *run) lengthFilter(v any, a arg) any {
-	a.bind("len")
+func (r *run) length(v any) any {
 	n, ok := length(v)
 	if !ok {
 		raise(typeError, "object of type '%s' has no len()", typeName(v))
@@ -81,13 +80,9 @@ func (r *run) defaultFilter(v any, a arg) any {
 	return v
 }
 
-func (r *run) absFilter(v any, a arg) any {
-	a.bind("abs")
-	switch v := v.(type) {
-	case float64:
-		return math.Abs(v)
-	case *undefined:
-		raise(typeError, "bad operand type for abs(): 'Undefined'")
+func (r *run) abs(v any) any {
+	if f, ok := v.(float64); ok {
+		return math.Abs(f)
 	}
 	n, ok := bigInteger(v)
 	if !ok {
@@ -109,16 +104,14 @@ func (r *run) attrFilter(v any, a arg) any {
 	return &undefined{object: v, name: s, of: true}
 }
 
-func (r *run) firstFilter(v any, a arg) any {
-	a.bind("first")
+func (r *run) first(v any) any {
 	if item, ok := r.iterate(v)(); ok {
 		return item
 	}
 	return &undefined{hint: "No first item, sequence was empty."}
 }
 
-func (r *run) lastFilter(v any, a arg) any {
-	a.bind("last")
+func (r *run) last(v any) any {
 	items := r.items(r.reversed(v))
 	if len(items) == 0 {
 		return &undefined{hint: "No last item, sequence was empty."}
@@ -129,20 +122,17 @@ func (r *run) lastFilter(v any, a arg) any {
 // reversed is reversed(v).
 func (r *run) reversed(v any) any {
 	switch v := v.(type) {
-	case string, markup, *list, *tuple, *Dict, span, *view:
+	case string, markup, *list, *Dict, span, *view, *undefined:
 		items := slices.Clone(r.items(v))
 		slices.Reverse(items)
 		r.charge(16 * len(items))
 		return newGenerator(nil, each(items))
-	case *undefined:
-		return newGenerator(nil, each(nil))
 	}
 	raise(typeError, "'%s' object is not reversible", typeName(v))
 	return nil
 }
 
-func (r *run) reverseFilter(v any, a arg) any {
-	a.bind("reverse")
+func (r *run) reverse(v any) any {
 	if s, ok := text(v); ok {
 		runes := []rune(s)
 		slices.Reverse(runes)
@@ -150,7 +140,7 @@ func (r *run) reverseFilter(v any, a arg) any {
 		return likeText(v, string(runes))
 	}
 	switch v := v.(type) {
-	case *list, *tuple, *Dict, span, *view, *undefined:
+	case *list, *Dict, span, *view, *undefined:
 		return r.reversed(v)
 	}
 	if !iterable(v) {
@@ -161,18 +151,10 @@ func (r *run) reverseFilter(v any, a arg) any {
 	return &list{items: items}
 }
 
-func (r *run) listFilter(v any, a arg) any {
-	a.bind("list")
-	return &list{items: r.items(v)}
-}
-
-func (r *run) itemsFilter(v any, a arg) any {
-	a.bind("items")
-	done := false
+func (r *run) pairs(v any) any {
 	var next iterator
 	return newGenerator(nil, func() (any, bool) {
-		if !done {
-			done = true
+		if next == nil {
 			switch d := v.(type) {
 			case *undefined:
 				next = each(nil)
@@ -209,16 +191,10 @@ func (r *run) replaceFilter(v any, a arg) any {
 
 func (r *run) joinFilter(v any, a arg) any {
 	args := a.bind("join", optional("d", ""), optional("attribute", nil))
-	var get func(any) any
-	if args[1] != nil {
-		get = r.getter(args[1], false, nil)
-	}
+	get := r.getter(args[1], false, nil)
 	var parts []string
 	for _, item := range r.items(v) {
-		if get != nil {
-			item = get(item)
-		}
-		parts = append(parts, r.str(item))
+		parts = append(parts, r.str(get(item)))
 		r.charge(16)
 	}
 	return r.joined(parts, r.str(args[0]))
@@ -235,18 +211,11 @@ func (r *run) getter(attribute any, fold bool, otherwise any) func(any) any {
 				item = otherwise
 			}
 		}
-		if fold {
-			return foldCase(item)
+		if s, ok := text(item); ok && fold {
+			return toLower(s)
 		}
 		return item
 	}
-}
-
-func foldCase(v any) any {
-	if s, ok := text(v); ok {
-		return toLower(s)
-	}
-	return v
 }
 
 func attributeParts(attribute any) []any {
@@ -299,16 +268,13 @@ func (r *run) sorted(items []any, key func(any) any, reverse bool) []any {
 func (r *run) sortFilter(v any, a arg) any {
 	args := a.bind("sort", optional("reverse", false), optional("case_sensitive", false), optional("attribute", nil))
 	fold := !truth(args[1])
-	attributes := []any{args[2]}
-	if s, ok := text(args[2]); ok {
-		attributes = nil
-		for _, p := range strings.Split(s, ",") {
-			attributes = append(attributes, p)
-		}
-	}
 	var getters []func(any) any
-	for _, at := range attributes {
-		getters = append(getters, r.getter(at, fold, nil))
+	if s, ok := text(args[2]); ok {
+		for p := range strings.SplitSeq(s, ",") {
+			getters = append(getters, r.getter(p, fold, nil))
+		}
+	} else {
+		getters = append(getters, r.getter(args[2], fold, nil))
 	}
 	return &list{items: r.sorted(r.items(v), func(item any) any {
 		key := newList()
@@ -325,20 +291,19 @@ func (r *run) dictsortFilter(v any, a arg) any {
 	if by != "key" && by != "value" {
 		raise(argumentError, `You can only sort by either "key" or "value"`)
 	}
+	d := mapping(v)
+	key := r.getter(boolInt(by == "value"), !truth(args[0]), nil)
+	return &list{items: r.sorted(d.pairs(), key, truth(args[2]))}
+}
+
+// mapping returns a value as a dict.
+func mapping(v any) *Dict {
 	d, ok := v.(*Dict)
 	if !ok {
-		if u, isUndefined := v.(*undefined); isUndefined {
-			u.fail()
-		}
+		defined(v)
 		raise("AttributeError", "'%s' object has no attribute 'items'", typeName(v))
 	}
-	return &list{items: r.sorted(d.pairs(), func(item any) any {
-		key := item.(*tuple).items[boolInt(by == "value")]
-		if !truth(args[0]) {
-			key = foldCase(key)
-		}
-		return key
-	}, truth(args[2]))}
+	return d
 }
 
 func (r *run) uniqueFilter(v any, a arg) any {
@@ -460,44 +425,31 @@ func (r *run) predicate(a arg, attribute bool) func(any) bool {
 	return func(v any) bool { return truth(f(r, get(v), rest)) }
 }
 
+// sliceFilter divides items into n lists; the first ones get one more item if the number is not divisible.
 func (r *run) sliceFilter(v any, a arg) any {
 	args := a.bind("slice", param1("slices"), optional("fill_with", nil))
-	var out []any
-	start := false
-	i := 0
+	var next iterator
 	return newGenerator(v, func() (any, bool) {
-		if !start {
-			start = true
-			out = r.slices(r.items(v), args[0], args[1])
+		if next != nil {
+			return next()
 		}
-		i++
-		if i > len(out) {
-			return nil, false
+		items, n := r.items(v), r.index(args[0])
+		if n == 0 {
+			raise("ZeroDivisionError", "integer division or modulo by zero")
 		}
-		return out[i-1], true
+		r.size(16 * max(0, n))
+		var out []any
+		for i, at := 0, 0; i < n; i++ {
+			end := at + len(items)/n + boolInt(i < len(items)%n)
+			part := slices.Clone(items[at:end])
+			if args[1] != nil && i >= len(items)%n {
+				part = append(part, args[1])
+			}
+			out, at = append(out, &list{items: part}), end
+		}
+		next = each(out)
+		return next()
 	})
-}
-
-// slices divides items into n lists; the first ones get one more item if the number is not divisible.
-func (r *run) slices(items []any, count, fill any) []any {
-	if !isNumber(count) {
-		r.index(count)
-	}
-	n := r.index(count)
-	if n == 0 {
-		raise("ZeroDivisionError", "integer division or modulo by zero")
-	}
-	r.size(16 * max(0, n))
-	var out []any
-	for i, at := 0, 0; i < n; i++ {
-		end := at + len(items)/n + boolInt(i < len(items)%n)
-		part := slices.Clone(items[at:end])
-		if fill != nil && i >= len(items)%n {
-			part = append(part, fill)
-		}
-		out, at = append(out, &list{items: part}), end
-	}
-	return out
 }
 
 func (r *run) batchFilter(v any, a arg) any {
@@ -539,23 +491,23 @@ func (r *run) groupbyFilter(v any, a arg) any {
 	for i, item := range r.sorted(r.items(v), get, false) {
 		key := get(item)
 		if i == 0 || !r.equal(key, last) {
-			out.items = append(out.items, &tuple{[]any{name(item), newList()}, true})
+			out.items = append(out.items, &list{items: []any{name(item), newList()}, tuple: true, group: true})
 		}
 		last = key
-		members := out.items[len(out.items)-1].(*tuple).items[1].(*list)
+		members := out.items[len(out.items)-1].(*list).items[1].(*list)
 		members.items = append(members.items, item)
 	}
 	return out
 }
 
 func (r *run) formatFilter(v any, a arg) any {
-	if len(a.pos) > 0 && a.named != nil && a.named.Len() > 0 {
+	if a.named == nil || a.named.Len() == 0 {
+		return r.percent(v, r.str(v), newTuple(a.pos...))
+	}
+	if len(a.pos) > 0 {
 		raise(argumentError, "can't handle positional and keyword arguments at the same time")
 	}
-	if a.named != nil && a.named.Len() > 0 {
-		return r.percent(v, r.str(v), a.named)
-	}
-	return r.percent(v, r.str(v), newTuple(a.pos...))
+	return r.percent(v, r.str(v), a.named)
 }
 
 func (r *run) indentFilter(v any, a arg) any {
@@ -613,8 +565,7 @@ func (r *run) truncateFilter(v any, a arg) any {
 	return likeText(v, splitRight(cut, " ", 1)[0]+end)
 }
 
-func (r *run) wordcountFilter(v any, a arg) any {
-	a.bind("wordcount")
+func (r *run) wordCount(v any) any {
 	n, in := 0, false
 	for _, c := range r.str(v) {
 		word := c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)

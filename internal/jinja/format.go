@@ -14,7 +14,6 @@ func (r *run) format(s string, a arg) any {
 
 // formatMap is str.format_map.
 func (r *run) formatMap(s string, a arg) any {
-	a.noNamed("format_map")
 	d, ok := a.bind("format_map", positional("mapping"))[0].(*Dict)
 	if !ok {
 		raise(typeError, "format_map() argument must be a dict")
@@ -216,9 +215,13 @@ func (r *run) percent(format any, s string, v any) any {
 	p := &printf{r: r, values: []any{v}, mapping: missing}
 	_, p.markup = format.(markup)
 	switch t := v.(type) {
-	case *tuple:
-		p.values = t.items
-	case *Dict, *undefined, *list, span:
+	case *list:
+		if t.tuple {
+			p.values = t.items
+		} else {
+			p.mapping = v
+		}
+	case *Dict, *undefined, span:
 		p.mapping = v
 	}
 	out := p.expand(s)
@@ -341,10 +344,7 @@ func mappingKey(s string) (key, rest string) {
 func (r *run) mappingItem(mapping any, key string) any {
 	d, ok := mapping.(*Dict)
 	if !ok {
-		if u, isUndefined := mapping.(*undefined); isUndefined {
-			u.fail()
-		}
-		raise(typeError, "%s indices must be integers or slices, not str", typeName(mapping))
+		reject(mapping, "%s indices must be integers or slices, not str", typeName(mapping))
 	}
 	v, ok := d.Get(key)
 	if !ok {
@@ -382,11 +382,8 @@ func (p *printf) value(v any, kind byte, f spec) string {
 	case 'c':
 		return p.char(v, f)
 	case 'e', 'E', 'f', 'F', 'g', 'G':
-		if u, ok := v.(*undefined); ok {
-			u.fail()
-		}
 		if !isNumber(v) {
-			raise(typeError, "must be real number, not %s", typeName(v))
+			reject(v, "must be real number, not %s", typeName(v))
 		}
 		f.kind = kind
 		return p.r.formatFloat(float(v), f)
@@ -435,11 +432,8 @@ func (p *printf) integer(v any, kind byte, f spec) string {
 	if x, isFloat := v.(float64); isFloat && strings.IndexByte("diu", kind) >= 0 {
 		n, ok = truncated(x), true
 	}
-	if u, isUndefined := v.(*undefined); isUndefined {
-		u.fail()
-	}
 	if !ok {
-		raise(typeError, "%%%c format: a real number is required, not %s", kind, typeName(v))
+		reject(v, "%%%c format: a real number is required, not %s", kind, typeName(v))
 	}
 	digits, prefix := "", ""
 	switch kind {

@@ -7,14 +7,14 @@ var globals map[string]any
 
 func init() {
 	globals = map[string]any{
-		"range":           newFunctionValue("range", makeRange),
-		"dict":            &builtin{"dict", makeDict, map[string]any{"fromkeys": newFunctionValue("fromkeys", fromKeys)}},
-		"namespace":       newFunctionValue("namespace", makeNamespace),
-		"cycler":          newFunctionValue("cycler", makeCycler),
-		"joiner":          newFunctionValue("joiner", makeJoiner),
-		"raise_exception": newFunctionValue("raise_exception", raiseException),
-		"strftime_now":    newFunctionValue("strftime_now", strftimeNow),
-		"lipsum": newFunctionValue("lipsum", func(*run, arg) any {
+		"range":           newBuiltin("range", makeRange),
+		"dict":            &builtin{"dict", makeDict, map[string]any{"fromkeys": newBuiltin("fromkeys", fromKeys)}},
+		"namespace":       newBuiltin("namespace", makeNamespace),
+		"cycler":          newBuiltin("cycler", makeCycler),
+		"joiner":          newBuiltin("joiner", makeJoiner),
+		"raise_exception": newBuiltin("raise_exception", raiseException),
+		"strftime_now":    newBuiltin("strftime_now", strftimeNow),
+		"lipsum": newBuiltin("lipsum", func(*run, arg) any {
 			raise(runtimeError, "lipsum is not supported: its output is random")
 			return nil
 		}),
@@ -25,7 +25,6 @@ func init() {
 const maxRange = 100000
 
 func makeRange(r *run, a arg) any {
-	a.noNamed("range")
 	args := a.bind("range", positional("start"), optionalPositional("stop", missing), optionalPositional("step", 1))
 	s := span{0, r.index(args[0]), 1}
 	if args[1] != missing {
@@ -50,7 +49,7 @@ func makeDict(r *run, a arg) any {
 	if len(a.pos) == 1 {
 		switch v := a.pos[0].(type) {
 		case *Dict:
-			d = v.clone()
+			d = v.Clone()
 		case *undefined:
 			v.fail()
 		default:

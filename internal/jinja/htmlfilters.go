@@ -15,27 +15,15 @@ func (r *run) escape(s string) string {
 	return out
 }
 
-func (r *run) escapeFilter(v any, a arg) any {
-	a.bind("escape")
+func (r *run) escapeValue(v any) any {
 	if m, ok := v.(markup); ok {
 		return m
 	}
 	return markup(r.escape(r.str(v)))
 }
 
-func (r *run) forceEscapeFilter(v any, a arg) any {
-	a.bind("forceescape")
-	return markup(r.escape(r.str(v)))
-}
-
-func (r *run) safeFilter(v any, a arg) any {
-	a.bind("safe")
-	return markup(r.str(v))
-}
-
-// striptagsFilter removes comments and tags, and collapses white space.
-func (r *run) striptagsFilter(v any, a arg) any {
-	a.bind("striptags")
+// stripTags removes comments and tags, and collapses white space.
+func (r *run) stripTags(v any) any {
 	s := cutAll(cutAll(r.str(v), "<!--", "-->"), "<", ">")
 	return html.UnescapeString(strings.Join(splitSpace(s, -1), " "))
 }
@@ -59,13 +47,7 @@ func cutAll(s, open, end string) string {
 
 func (r *run) xmlattrFilter(v any, a arg) any {
 	space := a.bind("xmlattr", optional("autospace", true))[0]
-	d, ok := v.(*Dict)
-	if !ok {
-		if u, isUndefined := v.(*undefined); isUndefined {
-			u.fail()
-		}
-		raise("AttributeError", "'%s' object has no attribute 'items'", typeName(v))
-	}
+	d := mapping(v)
 	var parts []string
 	for i, k := range d.keys {
 		value := d.values[i]
@@ -76,7 +58,7 @@ func (r *run) xmlattrFilter(v any, a arg) any {
 		if strings.ContainsAny(key, " \t\n\r\f\v/>=") {
 			raise(valueError, "Invalid character in attribute name: %s", reprString(key))
 		}
-		parts = append(parts, r.escape(key)+`="`+r.str(r.escapeFilter(value, arg{}))+`"`)
+		parts = append(parts, r.escape(key)+`="`+r.str(r.escapeValue(value))+`"`)
 	}
 	out := r.joined(parts, " ")
 	if truth(space) && out != "" {
@@ -85,13 +67,9 @@ func (r *run) xmlattrFilter(v any, a arg) any {
 	return out
 }
 
-func (r *run) urlencodeFilter(v any, a arg) any {
-	a.bind("urlencode")
-	if s, ok := text(v); ok || !iterable(v) {
-		if !ok {
-			s = r.str(v)
-		}
-		return r.urlQuote(s, "/")
+func (r *run) urlEncode(v any) any {
+	if _, ok := text(v); ok || !iterable(v) {
+		return r.urlQuote(r.str(v), "/")
 	}
 	if d, ok := v.(*Dict); ok {
 		v = &list{items: d.pairs()}

@@ -44,7 +44,7 @@ func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bo
 // iterable reports whether v can be iterated over.
 func iterable(v any) bool {
 	switch v.(type) {
-	case string, markup, *list, *tuple, *Dict, *undefined, *view, span, *generator, *loop:
+	case string, markup, *list, *Dict, *undefined, *view, span, *generator, *loop:
 		return true
 	}
 	return false
@@ -59,8 +59,6 @@ func (r *run) iterate(v any) iterator {
 		return characters(string(v))
 	case *list:
 		return each(v.items)
-	case *tuple:
-		return each(v.items)
 	case *Dict:
 		return each(v.keys)
 	case *undefined:
@@ -68,7 +66,15 @@ func (r *run) iterate(v any) iterator {
 	case *view:
 		return each(v.items())
 	case span:
-		return v.iterate()
+		i, n := v.start, v.len()
+		return func() (any, bool) {
+			if n == 0 {
+				return nil, false
+			}
+			n--
+			i += v.step
+			return i - v.step, true
+		}
 	case *generator:
 		return v.next
 	case *loop:
@@ -107,18 +113,6 @@ func characters(s string) iterator {
 		c := rest
 		rest = ""
 		return c, c != ""
-	}
-}
-
-func (s span) iterate() iterator {
-	i, n := s.start, s.len()
-	return func() (any, bool) {
-		if n == 0 {
-			return nil, false
-		}
-		n--
-		i += s.step
-		return i - s.step, true
 	}
 }
 
@@ -255,9 +249,9 @@ func (l *loop) attribute(name string) (any, bool) {
 		}
 		return &undefined{hint: "there is no next item"}, true
 	case "cycle":
-		return newFunctionValue(name, l.cycle), true
+		return newBuiltin(name, l.cycle), true
 	case "changed":
-		return newFunctionValue(name, l.changed), true
+		return newBuiltin(name, l.changed), true
 	}
 	return nil, false
 }

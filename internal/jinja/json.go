@@ -148,8 +148,6 @@ func (j *jsonWriter) value(v any, line string) {
 		j.text(string(v))
 	case *list:
 		j.list(v.items, line)
-	case *tuple:
-		j.list(v.items, line)
 	case *Dict:
 		j.dict(v, line)
 	default:
@@ -210,7 +208,7 @@ func (j *jsonWriter) dict(d *Dict, line string) {
 	}
 	j.w.write("{")
 	for i, p := range pairs {
-		pair := p.(*tuple).items
+		pair := p.(*list).items
 		j.between(i, line)
 		j.text(j.keyText(pair[0]))
 		j.w.write(j.key)

@@ -296,24 +296,21 @@ func (l *lexer) operator(rest, first string) {
 		if c, ok := closing[op]; ok {
 			l.brackets = append(l.brackets, c)
 		} else if op == "}" || op == ")" || op == "]" {
-			l.close(op[0])
+			c := op[0]
+			n := len(l.brackets)
+			if n == 0 {
+				l.fail("unexpected '%c'", c)
+			}
+			if want := l.brackets[n-1]; want != c {
+				l.fail("unexpected '%c', expected '%c'", c, want)
+			}
+			l.brackets = l.brackets[:n-1]
 		}
 		l.add(token{kind: kind(op)})
 		l.advance(l.pos + len(op))
 		return
 	}
 	l.fail("unexpected char %s at %d", reprString(first), l.pos)
-}
-
-func (l *lexer) close(c byte) {
-	n := len(l.brackets)
-	if n == 0 {
-		l.fail("unexpected '%c'", c)
-	}
-	if want := l.brackets[n-1]; want != c {
-		l.fail("unexpected '%c', expected '%c'", c, want)
-	}
-	l.brackets = l.brackets[:n-1]
 }
 
 // number reads an integer or a float.

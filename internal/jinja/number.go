@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,6 +52,12 @@ func bigInteger(v any) (*big.Int, bool) {
 	}
 	b, ok := v.(*big.Int)
 	return b, ok
+}
+
+// toBig is bigInteger for a value that is one.
+func toBig(v any) *big.Int {
+	n, _ := bigInteger(v)
+	return n
 }
 
 func isNumber(v any) bool {
@@ -107,11 +114,8 @@ func (r *run) operate(op string, a, b any) any {
 	if s, ok := text(a); ok && op == "%" {
 		return r.percent(a, s, b)
 	}
-	for _, v := range []any{a, b} {
-		if u, ok := v.(*undefined); ok {
-			u.fail()
-		}
-	}
+	defined(a)
+	defined(b)
 	if isNumber(a) && isNumber(b) {
 		_, fa := a.(float64)
 		_, fb := b.(float64)
@@ -151,17 +155,12 @@ func (r *run) add(a, b any) any {
 		}
 		return r.addText(a, b, s, t)
 	}
-	switch a := a.(type) {
-	case *list:
-		if b, ok := b.(*list); ok {
-			return &list{items: r.concat(a.items, b.items)}
+	if a, ok := a.(*list); ok {
+		if b, ok := b.(*list); ok && a.tuple == b.tuple {
+			r.charge(16 * (len(a.items) + len(b.items)))
+			return &list{items: slices.Concat(a.items, b.items), tuple: a.tuple}
 		}
-		raise(typeError, `can only concatenate list (not "%s") to list`, typeName(b))
-	case *tuple:
-		if b, ok := b.(*tuple); ok {
-			return &tuple{items: r.concat(a.items, b.items)}
-		}
-		raise(typeError, `can only concatenate tuple (not "%s") to tuple`, typeName(b))
+		raise(typeError, `can only concatenate %s (not "%s") to %[1]s`, typeName(a), typeName(b))
 	}
 	return unsupported("+", a, b)
 }
@@ -183,11 +182,6 @@ func (r *run) addText(a, b any, s, t string) any {
 	return markup(s + t)
 }
 
-func (r *run) concat(a, b []any) []any {
-	r.charge(16 * (len(a) + len(b)))
-	return append(append(make([]any, 0, len(a)+len(b)), a...), b...)
-}
-
 // repeat is a * n for a string, list or tuple.
 func (r *run) repeat(a, n any) (any, bool) {
 	if _, ok := bigInteger(n); !ok {
@@ -201,25 +195,18 @@ func (r *run) repeat(a, n any) (any, bool) {
 		r.size(len(s) * count)
 		return likeText(a, strings.Repeat(s, count)), true
 	}
-	items, ok := sequence(a)
+	l, ok := a.(*list)
 	if !ok {
 		return nil, false
 	}
-	if count > 0 && len(items) > r.limits.Output/count {
+	if count > 0 && len(l.items) > r.limits.Output/count {
 		r.size(r.limits.Output + 1)
 	}
-	r.size(16 * len(items) * count)
-	var out []any
-	for range count {
-		if len(items) == 0 {
-			break
-		}
-		out = append(out, items...)
+	r.size(16 * len(l.items) * count)
+	if len(l.items) == 0 {
+		count = 0
 	}
-	if _, ok := a.(*tuple); ok {
-		return &tuple{items: out}, true
-	}
-	return &list{items: out}, true
+	return &list{items: slices.Repeat(l.items, count), tuple: l.tuple}, true
 }
 
 // likeText returns s as markup if v is.
@@ -238,8 +225,7 @@ func (r *run) intOperate(op string, a, b any) any {
 			return v
 		}
 	}
-	p, _ := bigInteger(a)
-	q, _ := bigInteger(b)
+	p, q := toBig(a), toBig(b)
 	r.charge(p.BitLen() + q.BitLen())
 	switch op {
 	case "+":
@@ -383,15 +369,12 @@ func floatDivmod(x, y float64) (div, mod float64) {
 }
 
 func negate(v any) any {
-	switch v := v.(type) {
-	case float64:
-		return -v
-	case *undefined:
-		v.fail()
+	if f, ok := v.(float64); ok {
+		return -f
 	}
 	n, ok := bigInteger(v)
 	if !ok {
-		raise(typeError, "bad operand type for unary -: '%s'", typeName(v))
+		reject(v, "bad operand type for unary -: '%s'", typeName(v))
 	}
 	return normInt(new(big.Int).Neg(n))
 }
@@ -402,10 +385,8 @@ func positive(v any) any {
 		return v
 	case bool:
 		return boolInt(v)
-	case *undefined:
-		v.fail()
 	}
-	raise(typeError, "bad operand type for unary +: '%s'", typeName(v))
+	reject(v, "bad operand type for unary +: '%s'", typeName(v))
 	return nil
 }
 

@@ -31,9 +31,8 @@ func (r *run) intFilter(v any, a arg) any {
 			return args[0]
 		}
 		return normInt(truncated(v))
-	case *undefined:
-		v.fail()
 	}
+	defined(v)
 	return args[0]
 }
 
@@ -138,9 +137,7 @@ func (r *run) floatFilter(v any, a arg) any {
 		}
 		return otherwise
 	}
-	if u, ok := v.(*undefined); ok {
-		u.fail()
-	}
+	defined(v)
 	if isNumber(v) {
 		return float(v)
 	}
@@ -197,9 +194,8 @@ func (r *run) round(v, digits any) any {
 	if n < -maxIntDigits {
 		return 0
 	}
-	x, _ := bigInteger(v)
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-n)), nil)
-	return normInt(new(big.Int).Mul(roundRat(new(big.Rat).SetFrac(x, unit)), unit))
+	return normInt(new(big.Int).Mul(roundRat(new(big.Rat).SetFrac(toBig(v), unit)), unit))
 }
 
 func roundFloat(f float64, n int) float64 {
@@ -253,10 +249,7 @@ func (r *run) filesizeFilter(v any, a arg) any {
 	case isNumber(v):
 		f = float(v)
 	default:
-		if u, ok := v.(*undefined); ok {
-			u.fail()
-		}
-		raise(typeError, "float() argument must be a string or a real number, not '%s'", typeName(v))
+		reject(v, "float() argument must be a string or a real number, not '%s'", typeName(v))
 	}
 	switch {
 	case f == 1:

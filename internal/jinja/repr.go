@@ -60,11 +60,12 @@ func (w *writer) value(v any) {
 	case markup:
 		w.write("Markup(" + reprString(string(v)) + ")")
 	case *list:
-		w.items("[", v.items, "]")
-	case *tuple:
-		if len(v.items) == 1 {
+		switch {
+		case !v.tuple:
+			w.items("[", v.items, "]")
+		case len(v.items) == 1:
 			w.items("(", v.items, ",)")
-		} else {
+		default:
 			w.items("(", v.items, ")")
 		}
 	case *Dict:
@@ -74,7 +75,11 @@ func (w *writer) value(v any) {
 	case *view:
 		w.items("dict_"+v.what+"([", v.items(), "])")
 	case span:
-		w.span(v)
+		if v.step == 1 {
+			w.write(fmt.Sprintf("range(%d, %d)", v.start, v.stop))
+		} else {
+			w.write(fmt.Sprintf("range(%d, %d, %d)", v.start, v.stop, v.step))
+		}
 	case *namespace:
 		w.namespace(v)
 	case *macro:
@@ -118,14 +123,6 @@ func (w *writer) dict(d *Dict) {
 		w.value(d.values[i])
 	}
 	w.write("}")
-}
-
-func (w *writer) span(s span) {
-	if s.step == 1 {
-		w.write(fmt.Sprintf("range(%d, %d)", s.start, s.stop))
-	} else {
-		w.write(fmt.Sprintf("range(%d, %d, %d)", s.start, s.stop, s.step))
-	}
 }
 
 // namespace writes a namespace, which may contain itself.

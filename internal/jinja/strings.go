@@ -1,9 +1,13 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // isSpace is str.isspace for one character.
@@ -47,14 +51,11 @@ func splitSpace(s string, limit int) []string {
 	var out []string
 	for {
 		s = strings.TrimLeftFunc(s, isSpace)
-		if s == "" {
-			return out
-		}
 		at := strings.IndexFunc(s, isSpace)
-		if limit >= 0 && len(out) == limit {
-			return append(out, s)
-		}
-		if at < 0 {
+		switch {
+		case s == "":
+			return out
+		case at < 0 || len(out) == limit:
 			return append(out, s)
 		}
 		out = append(out, s[:at])
@@ -65,17 +66,9 @@ func splitSpace(s string, limit int) []string {
 // splitSpaceRight is str.rsplit without a separator.
 func splitSpaceRight(s string, limit int) []string {
 	var out []string
-	for {
-		s = strings.TrimRightFunc(s, isSpace)
-		if s == "" {
-			break
-		}
+	for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
 		at := strings.LastIndexFunc(s, isSpace)
-		if limit >= 0 && len(out) == limit {
-			out = append(out, s)
-			break
-		}
-		if at < 0 {
+		if at < 0 || len(out) == limit {
 			out = append(out, s)
 			break
 		}
@@ -83,14 +76,8 @@ func splitSpaceRight(s string, limit int) []string {
 		out = append(out, s[at+n:])
 		s = s[:at]
 	}
-	reverse(out)
+	slices.Reverse(out)
 	return out
-}
-
-func reverse[T any](items []T) {
-	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-		items[i], items[j] = items[j], items[i]
-	}
 }
 
 // splitRight is str.rsplit with a separator.
@@ -106,13 +93,16 @@ func splitRight(s, sep string, limit int) []string {
 		limit--
 	}
 	out = append(out, s)
-	reverse(out)
+	slices.Reverse(out)
 	return out
 }
 
 // toUpper is str.upper, including characters whose upper case is several characters.
 func toUpper(s string) string {
-	return mapCase(s, unicode.ToUpper, upperSpecial)
+	if ascii(s) {
+		return strings.ToUpper(s)
+	}
+	return cases.Upper(language.Und).String(s)
 }
 
 // toLower is str.lower, with the final sigma.
@@ -120,8 +110,8 @@ func toLower(s string) string {
 	if ascii(s) {
 		return strings.ToLower(s)
 	}
-	runes := []rune(s)
 	var b strings.Builder
+	runes := []rune(s)
 	for i, c := range runes {
 		b.WriteString(lowerAt(runes, i, c))
 	}
@@ -167,59 +157,38 @@ func isLower(c rune) bool { return unicode.IsLower(c) || unicode.Is(unicode.Othe
 
 func isUpper(c rune) bool { return unicode.IsUpper(c) || unicode.Is(unicode.Other_Uppercase, c) }
 
-func mapCase(s string, to func(rune) rune, special map[rune]string) string {
-	if ascii(s) {
-		return strings.Map(to, s)
-	}
-	var b strings.Builder
-	for _, c := range s {
-		if t, ok := special[c]; ok {
-			b.WriteString(t)
-		} else {
-			b.WriteRune(to(c))
-		}
-	}
-	return b.String()
-}
-
 // titleCase returns the title case of a character.
 func titleCase(c rune) string {
-	if t, ok := titleSpecial[c]; ok {
-		return t
+	if c < utf8.RuneSelf {
+		return string(unicode.ToUpper(c))
 	}
-	return string(unicode.ToTitle(c))
+	return cases.Title(language.Und).String(string(c))
 }
 
 // caseFold is str.casefold.
 func caseFold(s string) string {
-	return mapCase(s, func(c rune) rune {
-		return unicode.ToLower(c)
-	}, foldSpecial)
+	return strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Cherokee, c) { // whose capitals came first: they are the folded letters
+			return unicode.ToUpper(c)
+		}
+		return c
+	}, cases.Fold().String(s))
 }
 
 func ascii(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c >= utf8.RuneSelf })
 }
 
 // capitalize is str.capitalize.
 func capitalize(s string) string {
-	if s == "" {
-		return ""
-	}
-	c, n := utf8.DecodeRuneInString(s)
-	runes := []rune(s)
 	var b strings.Builder
-	b.WriteString(titleCase(c))
-	if ascii(s) {
-		return b.String() + strings.ToLower(s[n:])
-	}
-	for i := 1; i < len(runes); i++ {
-		b.WriteString(lowerAt(runes, i, runes[i]))
+	runes := []rune(s)
+	for i, c := range runes {
+		if i == 0 {
+			b.WriteString(titleCase(c))
+		} else {
+			b.WriteString(lowerAt(runes, i, c))
+		}
 	}
 	return b.String()
 }
@@ -281,12 +250,7 @@ func isTitle(s string) bool {
 
 // all reports whether s is not empty, and is holds for each of its characters.
 func all(s string, is func(c rune) bool) bool {
-	for _, c := range s {
-		if !is(c) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !is(c) })
 }
 
 // oneCase reports whether s has cased characters, but none that is title case or for which not holds.

@@ -15,7 +15,7 @@ func stringMethod(v any, name string) (any, bool) {
 	}
 	s, _ := text(v)
 	_, isMarkup := v.(markup)
-	return newFunctionValue(name, func(r *run, a arg) any {
+	return newBuiltin(name, func(r *run, a arg) any {
 		r.charge(len(s))
 		if !isMarkup {
 			return method(r, s, a)
@@ -30,13 +30,7 @@ func marked(v any) any {
 	case string:
 		return markup(v)
 	case *list:
-		out := newList()
-		for _, item := range v.items {
-			out.items = append(out.items, marked(item))
-		}
-		return out
-	case *tuple:
-		out := newTuple()
+		out := &list{tuple: v.tuple}
 		for _, item := range v.items {
 			out.items = append(out.items, marked(item))
 		}
@@ -104,6 +98,7 @@ func init() {
 	}
 }
 
+// plain returns a method without arguments that returns a text.
 func plain(f func(s string) string) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
 		a.bind("method")
@@ -113,6 +108,7 @@ func plain(f func(s string) string) func(r *run, s string, a arg) any {
 	}
 }
 
+// whole returns a method without arguments that reports whether a text has a property.
 func whole(f func(s string) bool) func(r *run, s string, a arg) any {
 	return func(_ *run, s string, a arg) any {
 		a.bind("method")
@@ -120,6 +116,7 @@ func whole(f func(s string) bool) func(r *run, s string, a arg) any {
 	}
 }
 
+// test is whole for a property of each character.
 func test(is func(c rune) bool) func(r *run, s string, a arg) any {
 	return whole(func(s string) bool { return all(s, is) })
 }
@@ -135,7 +132,6 @@ func textArg(v any) string {
 
 func strip(left, right bool) func(r *run, s string, a arg) any {
 	return func(_ *run, s string, a arg) any {
-		a.noNamed("strip")
 		chars := a.bind("strip", optionalPositional("chars", nil))[0]
 		return stripText(s, chars, left, right)
 	}
@@ -205,7 +201,6 @@ func (r *run) splitlines(s string, a arg) any {
 
 func partition(index func(s, sep string) int) func(r *run, s string, a arg) any {
 	return func(_ *run, s string, a arg) any {
-		a.noNamed("partition")
 		sep := separator(a.bind("partition", positional("sep"))[0])
 		at := index(s, sep)
 		if at >= 0 {
@@ -244,11 +239,10 @@ func (r *run) part(s string, start, stop any) (out string, offset int, ok bool) 
 
 func fix(name string, has func(s, fix string) bool) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
-		a.noNamed(name)
 		args := a.bind(name, positional("prefix"), optionalPositional("start", nil), optionalPositional("end", nil))
 		part, _, ok := r.part(s, args[1], args[2])
 		fixes := []any{args[0]}
-		if t, isTuple := args[0].(*tuple); isTuple {
+		if t, isList := args[0].(*list); isList && t.tuple {
 			fixes = t.items
 		}
 		for _, f := range fixes {
@@ -266,14 +260,12 @@ func fix(name string, has func(s, fix string) bool) func(r *run, s string, a arg
 
 func cut(name string, trim func(s, fix string) string) func(r *run, s string, a arg) any {
 	return func(_ *run, s string, a arg) any {
-		a.noNamed(name)
 		return trim(s, textArg(a.bind(name, positional("fix"))[0]))
 	}
 }
 
 func find(name string, index func(s, sub string) int, must bool) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
-		a.noNamed(name)
 		args := a.bind(name, positional("sub"), optionalPositional("start", nil), optionalPositional("end", nil))
 		sub := textArg(args[0])
 		part, offset, ok := r.part(s, args[1], args[2])
@@ -292,7 +284,6 @@ func find(name string, index func(s, sub string) int, must bool) func(r *run, s 
 }
 
 func (r *run) count(s string, a arg) any {
-	a.noNamed("count")
 	args := a.bind("count", positional("sub"), optionalPositional("start", nil), optionalPositional("end", nil))
 	sub := textArg(args[0])
 	part, _, ok := r.part(s, args[1], args[2])
@@ -303,7 +294,6 @@ func (r *run) count(s string, a arg) any {
 }
 
 func (r *run) replace(s string, a arg) any {
-	a.noNamed("replace")
 	args := a.bind("replace", positional("old"), positional("new"), optionalPositional("count", -1))
 	return r.replaced(s, textArg(args[0]), textArg(args[1]), r.index(args[2]))
 }
@@ -325,7 +315,6 @@ func (r *run) replaced(s, old, new string, count int) string {
 }
 
 func (r *run) join(s string, a arg) any {
-	a.noNamed("join")
 	v := a.bind("join", positional("iterable"))[0]
 	if !iterable(v) {
 		raise(typeError, "can only join an iterable")
@@ -356,7 +345,6 @@ func (r *run) spaces(fill string, n int) string {
 
 func pad(name string) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
-		a.noNamed(name)
 		args := a.bind(name, positional("width"), optionalPositional("fillchar", " "))
 		fill := textArg(args[1])
 		if utf8.RuneCountInString(fill) != 1 {
@@ -383,7 +371,6 @@ func (r *run) padded(s string, width int, fill, name string) string {
 }
 
 func (r *run) zfill(s string, a arg) any {
-	a.noNamed("zfill")
 	width := r.index(a.bind("zfill", positional("width"))[0])
 	zeros := r.spaces("0", width-utf8.RuneCountInString(s))
 	if strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
@@ -418,7 +405,6 @@ func (r *run) expandTabs(s string, a arg) any {
 
 // makeTrans is str.maketrans.
 func (r *run) makeTrans(_ string, a arg) any {
-	a.noNamed("maketrans")
 	args := a.bind("maketrans", positional("x"), optionalPositional("y", missing), optionalPositional("z", ""))
 	out := NewDict()
 	if args[1] == missing {

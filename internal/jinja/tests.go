@@ -1,36 +1,18 @@
 package jinja
 
-import "math/big"
-
 // tests are the tests that can follow "is".
 var tests map[string]filterFunc
 
 func init() {
-	is := func(f func(v any) bool) filterFunc {
-		return func(_ *run, v any, a arg) any {
-			a.bind("test")
-			return f(v)
-		}
-	}
-	constant := func(want any) filterFunc { return is(func(v any) bool { return v == want }) }
 	operator := func(op string) filterFunc {
 		return func(r *run, v any, a arg) any { return r.compare(op, v, a.bind("test", positional("other"))[0]) }
 	}
 	tests = map[string]filterFunc{
-		"defined": is(func(v any) bool { return !isUndefined(v) }), "undefined": is(isUndefined),
-		"none": constant(nil), "true": constant(true), "false": constant(false),
-		"boolean": is(func(v any) bool { _, ok := v.(bool); return ok }),
-		"integer": is(isInteger), "float": is(func(v any) bool { _, ok := v.(float64); return ok }), "number": is(isNumber),
-		"string":   is(func(v any) bool { _, ok := text(v); return ok }),
-		"mapping":  is(func(v any) bool { _, ok := v.(*Dict); return ok }),
-		"sequence": is(isSequence), "iterable": is(iterable), "callable": is(callable),
-		"escaped": is(func(v any) bool { _, ok := v.(markup); return ok }),
-		"odd":     remainder(1, false), "even": remainder(0, false), "divisibleby": remainder(0, true),
-		"lower": (*run).lowerTest, "upper": (*run).upperTest,
 		"sameas": func(_ *run, v any, a arg) any { return same(v, a.bind("sameas", param1("other"))[0]) },
 		"in":     func(r *run, v any, a arg) any { return r.contains(a.bind("in", param1("seq"))[0], v) },
-		"filter": func(r *run, v any, a arg) any { a.bind("filter"); return known(r, v, filters) },
-		"test":   func(r *run, v any, a arg) any { a.bind("test"); return known(r, v, tests) },
+		"divisibleby": func(r *run, v any, a arg) any {
+			return r.equal(r.operate("%", v, a.bind("divisibleby", param1("num"))[0]), 0)
+		},
 	}
 	for op, aliases := range map[string][]string{
 		"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"}, "<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
@@ -40,51 +22,45 @@ func init() {
 			tests[name] = operator(op)
 		}
 	}
-}
-
-func isUndefined(v any) bool {
-	_, ok := v.(*undefined)
-	return ok
-}
-
-func isInteger(v any) bool {
-	switch v.(type) {
-	case int, *big.Int:
-		return true
+	for name, f := range map[string]func(r *run, v any) bool{ // without arguments
+		"defined":   func(_ *run, v any) bool { return !is[*undefined](nil, v) },
+		"undefined": is[*undefined], "boolean": is[bool], "float": is[float64], "mapping": is[*Dict], "escaped": is[markup],
+		"none":     func(_ *run, v any) bool { return v == nil },
+		"true":     func(_ *run, v any) bool { return v == true },
+		"false":    func(_ *run, v any) bool { return v == false },
+		"number":   func(_ *run, v any) bool { return isNumber(v) },
+		"integer":  func(_ *run, v any) bool { return isNumber(v) && !is[float64](nil, v) && !is[bool](nil, v) },
+		"string":   func(_ *run, v any) bool { _, ok := text(v); return ok },
+		"sequence": func(_ *run, v any) bool { return isSequence(v) },
+		"iterable": func(_ *run, v any) bool { return iterable(v) },
+		"callable": func(_ *run, v any) bool { return callable(v) },
+		"odd":      func(r *run, v any) bool { return r.equal(r.operate("%", v, 2), 1) },
+		"even":     func(r *run, v any) bool { return r.equal(r.operate("%", v, 2), 0) },
+		"lower":    func(r *run, v any) bool { return oneCase(r.str(v), isUpper) },
+		"upper":    func(r *run, v any) bool { return oneCase(r.str(v), isLower) },
+		"filter":   func(r *run, v any) bool { return known(r, v, filters) },
+		"test":     func(r *run, v any) bool { return known(r, v, tests) },
+	} {
+		tests[name] = func(r *run, v any, a arg) any {
+			a.bind(name)
+			return f(r, v)
+		}
 	}
-	return false
+}
+
+// is reports whether a value has a type.
+func is[T any](_ *run, v any) bool {
+	_, ok := v.(T)
+	return ok
 }
 
 // isSequence reports whether v has a length and items.
 func isSequence(v any) bool {
 	switch v.(type) {
-	case string, markup, *list, *tuple, *Dict, span, *undefined:
+	case string, markup, *list, *Dict, span, *undefined:
 		return true
 	}
 	return false
-}
-
-// remainder returns a test of v % n, where n is the argument or 2.
-func remainder(want int, argument bool) filterFunc {
-	return func(r *run, v any, a arg) any {
-		var n any = 2
-		if argument {
-			n = a.bind("divisibleby", param1("num"))[0]
-		} else {
-			a.bind("test")
-		}
-		return r.equal(r.operate("%", v, n), want)
-	}
-}
-
-func (r *run) lowerTest(v any, a arg) any {
-	a.bind("lower")
-	return oneCase(r.str(v), isUpper)
-}
-
-func (r *run) upperTest(v any, a arg) any {
-	a.bind("upper")
-	return oneCase(r.str(v), isLower)
 }
 
 // known reports whether there is a filter or test of a name.

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"math/big"
 	"unicode/utf8"
 )
@@ -11,7 +12,7 @@ import (
 //	bool, float64   themselves
 //	int, *big.Int   int; big only if it does not fit an int
 //	string, markup  str, and str that is known to be HTML
-//	*list, *tuple   list, tuple
+//	*list           list or tuple
 //	*Dict           dict
 //
 // or has one of the types below, which are internal to the interpreter.
@@ -19,11 +20,9 @@ type (
 	markup string
 	list   struct {
 		items []any
+		tuple bool
+		group bool // a tuple made by groupby: its items are also called grouper and list
 		own   bool // it was written as a list in the template, and nothing outside the rendering has it
-	}
-	tuple struct {
-		items []any
-		group bool // made by groupby: its items are also called grouper and list
 	}
 
 	// undefined is the value of a name or attribute that does not exist.
@@ -68,19 +67,34 @@ type iterator func() (any, bool)
 
 func newList(items ...any) *list { return &list{items: items} }
 
-func newTuple(items ...any) *tuple { return &tuple{items: items} }
+func newTuple(items ...any) *list { return &list{items: items, tuple: true} }
 
-func newFunctionValue(name string, call func(r *run, a arg) any) *builtin {
+func newBuiltin(name string, call func(r *run, a arg) any) *builtin {
 	return &builtin{name: name, call: call}
 }
 
+// method returns a function without arguments.
+func method(name string, call func(r *run) any) *builtin {
+	return newBuiltin(name, func(r *run, a arg) any {
+		a.bind(name)
+		return call(r)
+	})
+}
+
 // fail raises the error for using an undefined value.
-func (u *undefined) fail() {
-	kind := u.kind
-	if kind == "" {
-		kind = undefinedError
+func (u *undefined) fail() { raise(cmp.Or(u.kind, undefinedError), "%s", u.message()) }
+
+// defined raises the error for using a value if it is undefined.
+func defined(v any) {
+	if u, ok := v.(*undefined); ok {
+		u.fail()
 	}
-	raise(kind, "%s", u.message())
+}
+
+// reject raises a TypeError about a value, or the error for using it if it is undefined.
+func reject(v any, format string, args ...any) {
+	defined(v)
+	raise(typeError, format, args...)
 }
 
 func (u *undefined) message() string {
@@ -120,9 +134,10 @@ func typeName(v any) string {
 	case markup:
 		return "Markup"
 	case *list:
+		if v.tuple {
+			return "tuple"
+		}
 		return "list"
-	case *tuple:
-		return "tuple"
 	case *Dict:
 		return "dict"
 	case *undefined:
@@ -184,8 +199,6 @@ func length(v any) (n int, ok bool) {
 		return utf8.RuneCountInString(string(v)), true
 	case *list:
 		return len(v.items), true
-	case *tuple:
-		return len(v.items), true
 	case *Dict:
 		return v.Len(), true
 	case *undefined:
@@ -213,11 +226,8 @@ func text(v any) (string, bool) {
 
 // sequence returns the items of a list or a tuple.
 func sequence(v any) ([]any, bool) {
-	switch v := v.(type) {
-	case *list:
-		return v.items, true
-	case *tuple:
-		return v.items, true
+	if l, ok := v.(*list); ok {
+		return l.items, true
 	}
 	return nil, false
 }
@@ -230,11 +240,6 @@ func (s span) len() int {
 		return (s.start-s.stop-1)/-s.step + 1
 	}
 	return 0
-}
-
-func (n *namespace) set(name string, value any) {
-	checkAttribute(name)
-	n.attrs.put(name, value)
 }
 
 // checkAttribute rejects the attributes that transformers does not let templates store in a namespace.
