@@ -1,7 +1,21 @@
 package jinja
 
-// node is a statement or an expression of a parsed template.
-type node interface{}
+import "slices"
+
+// node is a statement or an expression of a parsed template, or a part of one.
+type node interface {
+	children() []node // in source order
+}
+
+// Statements and expressions compile themselves.
+type (
+	statementNode interface {
+		compile(c *compiler, f *frame) stmt
+	}
+	expressionNode interface {
+		compile(c *compiler, f *frame) expr
+	}
+)
 
 // source is a parsed template.
 type source struct {
@@ -165,112 +179,84 @@ type (
 	}
 )
 
-// children returns the children of n, in source order.
-func children(n node) []node {
-	switch n := n.(type) {
-	case *tupleNode:
-		return n.items
-	case *listNode:
-		return n.items
-	case *dictNode:
-		var out []node
-		for i := range n.keys {
-			out = append(out, n.keys[i], n.values[i])
-		}
-		return out
-	case *unaryNode:
-		return []node{n.x}
-	case *binaryNode:
-		return []node{n.x, n.y}
-	case *concatNode:
-		return n.items
-	case *compareNode:
-		return append([]node{n.x}, n.ys...)
-	case *conditionNode:
-		return present(n.test, n.yes, n.no)
-	case *getattrNode:
-		return []node{n.x}
-	case *getitemNode:
-		return []node{n.x, n.arg}
-	case *sliceNode:
-		return present(n.start, n.stop, n.step)
-	case *callNode:
-		return append([]node{n.f}, n.args.children()...)
-	case *filterNode:
-		return append(present(n.x), n.args.children()...)
-	case *testNode:
-		return append([]node{n.x}, n.args.children()...)
-	}
-	return statementChildren(n)
-}
+func (*nameNode) children() []node        { return nil }
+func (*attrTarget) children() []node      { return nil }
+func (*constNode) children() []node       { return nil }
+func (n *tupleNode) children() []node     { return n.items }
+func (n *listNode) children() []node      { return n.items }
+func (n *unaryNode) children() []node     { return []node{n.x} }
+func (n *binaryNode) children() []node    { return []node{n.x, n.y} }
+func (n *concatNode) children() []node    { return n.items }
+func (n *compareNode) children() []node   { return append([]node{n.x}, n.ys...) }
+func (n *conditionNode) children() []node { return present(n.test, n.yes, n.no) }
+func (n *getattrNode) children() []node   { return []node{n.x} }
+func (n *getitemNode) children() []node   { return []node{n.x, n.arg} }
+func (n *sliceNode) children() []node     { return present(n.start, n.stop, n.step) }
+func (n *callNode) children() []node      { return append([]node{n.f}, n.args.children()...) }
+func (n *filterNode) children() []node    { return append(present(n.x), n.args.children()...) }
+func (n *testNode) children() []node      { return append([]node{n.x}, n.args.children()...) }
 
-func statementChildren(n node) []node {
-	switch n := n.(type) {
-	case *outputNode:
-		return n.items
-	case *setNode:
-		return []node{n.target, n.value}
-	case *setBlockNode:
-		out := []node{n.target}
-		if n.filter != nil {
-			out = append(out, n.filter)
-		}
-		return append(out, n.body...)
-	case *forNode:
-		out := present(n.target, n.iter)
-		out = append(append(out, n.body...), n.orElse...)
-		return append(out, present(n.test)...)
-	case *ifNode:
-		out := append([]node{n.test}, n.body...)
-		for _, e := range n.elifs {
-			out = append(out, e)
-		}
-		return append(out, n.orElse...)
-	case *withNode:
-		return append(append(append([]node(nil), n.targets...), n.values...), n.body...)
-	case *macroNode:
-		return n.children()
-	case *callBlockNode:
-		var out []node
-		if n.call != nil {
-			out = append(out, n.call)
-		}
-		return append(out, n.macro.children()...)
-	case *filterBlockNode:
-		return append(append([]node(nil), n.body...), n.filter)
-	case *blockNode:
-		return n.body
-	case *scopeNode:
-		return n.body
-	case *unavailableNode:
-		return n.loads
-	}
-	return nil
-}
-
-func (n *macroNode) children() []node {
+func (n *dictNode) children() []node {
 	var out []node
-	for _, a := range n.args {
-		out = append(out, a)
+	for i := range n.keys {
+		out = append(out, n.keys[i], n.values[i])
 	}
-	return append(append(out, n.defaults...), n.body...)
+	return out
 }
 
 func (a *arguments) children() []node {
-	out := append([]node(nil), a.args...)
+	out := slices.Clone(a.args)
 	for _, k := range a.kwargs {
 		out = append(out, k.value)
 	}
 	return append(out, present(a.dynArgs, a.dynNamed)...)
 }
 
+func (*dataNode) children() []node          { return nil }
+func (n *outputNode) children() []node      { return n.items }
+func (n *setNode) children() []node         { return []node{n.target, n.value} }
+func (n *withNode) children() []node        { return slices.Concat(n.targets, n.values, n.body) }
+func (n *filterBlockNode) children() []node { return append(slices.Clone(n.body), n.filter) }
+func (n *blockNode) children() []node       { return n.body }
+func (n *scopeNode) children() []node       { return n.body }
+func (*jumpNode) children() []node          { return nil }
+func (n *unavailableNode) children() []node { return n.loads }
+
+func (n *setBlockNode) children() []node {
+	out := []node{n.target}
+	if n.filter != nil {
+		out = append(out, n.filter)
+	}
+	return append(out, n.body...)
+}
+
+func (n *forNode) children() []node {
+	return slices.Concat([]node{n.target, n.iter}, n.body, n.orElse, present(n.test))
+}
+
+func (n *ifNode) children() []node {
+	return slices.Concat([]node{n.test}, n.body, nodes(n.elifs), n.orElse)
+}
+
+func (n *macroNode) children() []node { return slices.Concat(nodes(n.args), n.defaults, n.body) }
+
+func (n *callBlockNode) children() []node {
+	if n.call == nil {
+		return n.macro.children()
+	}
+	return append([]node{n.call}, n.macro.children()...)
+}
+
 // present drops nil nodes.
-func present(nodes ...node) []node {
-	var out []node
-	for _, n := range nodes {
-		if n != nil {
-			out = append(out, n)
-		}
+func present(list ...node) []node {
+	return slices.DeleteFunc(list, func(n node) bool { return n == nil })
+}
+
+// nodes converts nodes of one type.
+func nodes[T node](list []T) []node {
+	out := make([]node, len(list))
+	for i, n := range list {
+		out[i] = n
 	}
 	return out
 }

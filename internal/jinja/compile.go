@@ -64,7 +64,7 @@ func (c *compiler) collectBlocks(nodes []node) {
 			}
 			c.blocks[b.name] = b
 		}
-		c.collectBlocks(children(n))
+		c.collectBlocks(n.children())
 	}
 }
 
@@ -74,12 +74,10 @@ func (c *compiler) root(body []node, toplevel bool) *function {
 	selfSlot, superSlot := -1, -1
 	used := mentions(body, "self", "super")
 	if used["self"] {
-		f.declare("self")
-		selfSlot = f.vars["self"].slot
+		selfSlot = f.declare("self")
 	}
 	if used["super"] && !toplevel {
-		f.declare("super")
-		superSlot = f.vars["super"].slot
+		superSlot = f.declare("super")
 	}
 	f.see(body...)
 	f.toplevel = toplevel
@@ -109,11 +107,11 @@ func (f *frame) enter() func(r *run, e *env) {
 	for _, name := range f.order {
 		switch v := f.vars[name]; v.action {
 		case actResolve:
-			list = append(list, initial{v.slot, name, nil})
+			list = append(list, initial{slot: v.slot, name: name})
 		case actAlias:
-			list = append(list, initial{v.slot, "", f.variable(v.outer, name)})
+			list = append(list, initial{slot: v.slot, from: f.variable(v.outer, name)})
 		case actUndefined:
-			list = append(list, initial{v.slot, "", nil})
+			list = append(list, initial{slot: v.slot})
 		case actParam:
 		}
 	}
@@ -144,18 +142,12 @@ func (f *frame) leave() func(e *env) {
 	}
 }
 
-// locate returns the location of a variable of frame owner as seen from f: how many functions further out, and its
-// slot.
-func (f *frame) locate(owner *frame, name string) (up, slot int) {
-	for fn := f.fn; fn != owner.fn; fn = fn.parent {
-		up++
-	}
-	return up, owner.vars[name].slot
-}
-
 // variable returns code that reads a variable, which may be missing.
 func (f *frame) variable(owner *frame, name string) expr {
-	up, slot := f.locate(owner, name)
+	up, slot := 0, owner.vars[name].slot
+	for fn := f.fn; fn != owner.fn; fn = fn.parent { // how many functions further out
+		up++
+	}
 	if up == 0 {
 		return func(_ *run, e *env) any { return e.vars[slot] }
 	}
@@ -189,7 +181,7 @@ type setter func(r *run, e *env, value any)
 func (c *compiler) target(n node, f *frame) setter {
 	switch n := n.(type) {
 	case *nameNode:
-		_, slot := f.locate(f, n.name)
+		slot := f.vars[n.name].slot
 		return func(_ *run, e *env, value any) { e.vars[slot] = value }
 	case *attrTarget:
 		holder := f.read(n.name, n.line)
@@ -247,9 +239,9 @@ func (c *compiler) export(f *frame, list []string) func(r *run, e *env) {
 
 // statements compiles a sequence of statements.
 func (c *compiler) statements(nodes []node, f *frame) stmt {
-	code := make([]stmt, 0, len(nodes))
-	for _, n := range nodes {
-		code = append(code, c.statement(n, f))
+	code := make([]stmt, len(nodes))
+	for i, n := range nodes {
+		code[i] = n.(statementNode).compile(c, f)
 	}
 	return func(r *run, e *env) signal {
 		for _, s := range code {
@@ -261,37 +253,7 @@ func (c *compiler) statements(nodes []node, f *frame) stmt {
 	}
 }
 
-func (c *compiler) statement(n node, f *frame) stmt {
-	switch n := n.(type) {
-	case *outputNode:
-		return c.output(n, f)
-	case *setNode:
-		return c.set(n, f)
-	case *setBlockNode:
-		return c.setBlock(n, f)
-	case *ifNode:
-		return c.ifStatement(n, f)
-	case *forNode:
-		return c.forLoop(n, f)
-	case *withNode:
-		return c.with(n, f)
-	case *macroNode:
-		return c.macro(n, f)
-	case *callBlockNode:
-		return c.callBlock(n, f)
-	case *filterBlockNode:
-		return c.filterBlock(n, f)
-	case *blockNode:
-		return c.namedBlock(n, f)
-	case *scopeNode:
-		return c.scope(n, f)
-	case *jumpNode:
-		return c.jump(n, f)
-	}
-	return c.unavailable(n.(*unavailableNode), f)
-}
-
-func (c *compiler) output(n *outputNode, f *frame) stmt {
+func (n *outputNode) compile(c *compiler, f *frame) stmt {
 	type item struct {
 		text  string
 		value expr
@@ -319,7 +281,7 @@ func (c *compiler) output(n *outputNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) set(n *setNode, f *frame) stmt {
+func (n *setNode) compile(c *compiler, f *frame) stmt {
 	value, assign := c.expr(n.value, f), c.target(n.target, f)
 	export := c.export(f, names(n.target))
 	return func(r *run, e *env) signal {
@@ -330,7 +292,7 @@ func (c *compiler) set(n *setNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) setBlock(n *setBlockNode, f *frame) stmt {
+func (n *setBlockNode) compile(c *compiler, f *frame) stmt {
 	g := f.inner()
 	g.see(n.body...)
 	body, assign, export := c.captured(n.body, n.filter, g), c.target(n.target, f), c.export(f, names(n.target))
@@ -350,9 +312,9 @@ func (c *compiler) setBlock(n *setBlockNode, f *frame) stmt {
 // filter.
 func (c *compiler) captured(nodes []node, n *filterNode, g *frame) func(r *run, e *env) (any, signal) {
 	body := c.statements(nodes, g)
-	filter := func(_ *run, _ *env, text string) any { return text }
+	filter := func(r *run, _ *env) any { return r.blockText }
 	if n != nil {
-		filter = c.textFilter(n, g)
+		filter = n.compile(c, g)
 	}
 	enter, leave := g.enter(), g.leave()
 	return func(r *run, e *env) (value any, sig signal) {
@@ -361,13 +323,14 @@ func (c *compiler) captured(nodes []node, n *filterNode, g *frame) func(r *run, 
 		if sig != goOn {
 			return nil, sig
 		}
-		value = filter(r, e, text)
+		r.blockText = text // the innermost filter reads it before anything else
+		value = filter(r, e)
 		leave(e)
 		return value, goOn
 	}
 }
 
-func (c *compiler) ifStatement(n *ifNode, f *frame) stmt {
+func (n *ifNode) compile(c *compiler, f *frame) stmt {
 	g := f.branch()
 	test, body := c.expr(n.test, g), c.statements(n.body, g)
 	type branch struct {
@@ -396,7 +359,7 @@ func (c *compiler) ifStatement(n *ifNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) with(n *withNode, f *frame) stmt {
+func (n *withNode) compile(c *compiler, f *frame) stmt {
 	g := f.inner()
 	g.see(n.targets...)
 	g.see(n.body...)
@@ -420,13 +383,11 @@ func (c *compiler) with(n *withNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) scope(n *scopeNode, f *frame) stmt {
-	g := f.inner()
-	g.see(n.body...)
-	return c.framed(n.body, g)
+func (n *scopeNode) compile(c *compiler, f *frame) stmt {
+	return c.framed(n.body, f.inner())
 }
 
-func (c *compiler) filterBlock(n *filterBlockNode, f *frame) stmt {
+func (n *filterBlockNode) compile(c *compiler, f *frame) stmt {
 	g := f.inner()
 	g.see(n.body...)
 	g.visit(n.filter)
@@ -441,7 +402,7 @@ func (c *compiler) filterBlock(n *filterBlockNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) namedBlock(n *blockNode, f *frame) stmt {
+func (n *blockNode) compile(c *compiler, f *frame) stmt {
 	scope := map[string]expr{}
 	for g := f; n.scoped && g != nil; g = g.parent {
 		for name := range g.stores {
@@ -464,14 +425,14 @@ func (c *compiler) namedBlock(n *blockNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) jump(n *jumpNode, f *frame) stmt {
+func (n *jumpNode) compile(c *compiler, f *frame) stmt {
 	if f.loops == 0 {
 		raiseAt(n.line, syntaxError, "break or continue outside of a loop")
 	}
 	return func(*run, *env) signal { return n.signal }
 }
 
-func (c *compiler) unavailable(n *unavailableNode, f *frame) stmt {
+func (n *unavailableNode) compile(c *compiler, f *frame) stmt {
 	if n.what == "extends" && !f.toplevel {
 		raiseAt(n.line, assertionError, "cannot use extend from a non top-level scope")
 	}
@@ -487,17 +448,17 @@ func (c *compiler) unavailable(n *unavailableNode, f *frame) stmt {
 }
 
 // checkLoopName rejects "loop" as a loop's target.
-func (c *compiler) checkLoopName(n node) {
+func checkLoopName(n node) {
 	if name, ok := n.(*nameNode); ok && name.mode == store && name.name == "loop" {
 		raiseAt(name.line, assertionError, "Can't assign to special loop variable in for-loop target")
 	}
-	for _, child := range children(n) {
-		c.checkLoopName(child)
+	for _, child := range n.children() {
+		checkLoopName(child)
 	}
 }
 
-func (c *compiler) forLoop(n *forNode, f *frame) stmt {
-	c.checkLoopName(n)
+func (n *forNode) compile(c *compiler, f *frame) stmt {
+	checkLoopName(n)
 	if n.recursive {
 		return c.recursiveLoop(n, f)
 	}
@@ -535,12 +496,13 @@ type loopFunc func(r *run, e *env, items any, again recursion, depth int) signal
 func (c *compiler) loopBody(n *forNode, f *frame, fn *function) loopFunc {
 	g := f.within(fn)
 	g.loops++
-	g.declare("loop")
-	c.declareTarget(n.target, g)
+	loopSlot := g.declare("loop")
+	for _, name := range names(n.target) {
+		g.declare(name)
+	}
 	g.see(n.body...)
-	loopSlot := g.vars["loop"].slot
 	assign, body := c.target(n.target, g), c.statements(n.body, g)
-	filter, orElse := c.loopFilter(n, f, fn), c.loopElse(n, f.within(fn))
+	filter, orElse := c.loopFilter(n, f, fn), c.framed(n.orElse, f.within(fn))
 	enter, leave := g.enter(), g.leave()
 	return func(r *run, e *env, items any, again recursion, depth int) signal {
 		if filter != nil {
@@ -567,20 +529,9 @@ func (c *compiler) loopBody(n *forNode, f *frame, fn *function) loopFunc {
 	}
 }
 
-// declareTarget declares the names of a loop's target.
-func (c *compiler) declareTarget(n node, f *frame) {
-	for _, name := range names(n) {
-		f.declare(name)
-	}
-}
-
-func (c *compiler) loopElse(n *forNode, g *frame) stmt {
-	g.see(n.orElse...)
-	return c.framed(n.orElse, g)
-}
-
 // framed compiles statements in a frame of their own.
 func (c *compiler) framed(nodes []node, g *frame) stmt {
+	g.see(nodes...)
 	enter, leave, body := g.enter(), g.leave(), c.statements(nodes, g)
 	return func(r *run, e *env) signal {
 		enter(r, e)
@@ -598,7 +549,9 @@ func (c *compiler) loopFilter(n *forNode, f *frame, fn *function) func(r *run, e
 		return nil
 	}
 	g := f.within(newFunction(fn))
-	c.declareTarget(n.target, g)
+	for _, name := range names(n.target) {
+		g.declare(name)
+	}
 	g.visit(n.test)
 	enter, assign, test := g.enter(), c.target(n.target, g), c.expr(n.test, g)
 	return func(r *run, e *env, items any) any {
@@ -686,9 +639,9 @@ func (c *compiler) parameters(n *macroNode, g *frame, order []string) func(r *ru
 	}
 }
 
-func (c *compiler) macro(n *macroNode, f *frame) stmt {
+func (n *macroNode) compile(c *compiler, f *frame) stmt {
 	code := c.macroBody(n, f)
-	_, slot := f.locate(f, n.name)
+	slot := f.vars[n.name].slot
 	export := c.export(f, []string{n.name})
 	return func(r *run, e *env) signal {
 		r.step(n.line)
@@ -698,7 +651,7 @@ func (c *compiler) macro(n *macroNode, f *frame) stmt {
 	}
 }
 
-func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
+func (n *callBlockNode) compile(c *compiler, f *frame) stmt {
 	code := c.macroBody(n.macro, f)
 	if n.call == nil {
 		return func(r *run, e *env) signal {
@@ -707,7 +660,7 @@ func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
 			return goOn
 		}
 	}
-	call := c.call(n.call, f, func(_ *run, e *env) any { return &macro{code, e} })
+	call := n.call.compileWith(c, f, func(_ *run, e *env) any { return &macro{code, e} })
 	return func(r *run, e *env) signal {
 		r.step(n.line)
 		r.writeText(call(r, e))
@@ -715,22 +668,9 @@ func (c *compiler) callBlock(n *callBlockNode, f *frame) stmt {
 	}
 }
 
-// textFilter compiles filters that are applied to the text of a block.
-func (c *compiler) textFilter(n *filterNode, f *frame) func(r *run, e *env, text string) any {
-	code := c.filter(n, f)
-	return func(r *run, e *env, text string) any {
-		r.blockText = text // the innermost input reads it before anything else
-		return code(r, e)
-	}
-}
-
 // known rejects unknown filters and tests, unless they may never be reached.
-func (c *compiler) known(what, name string, ok bool, f *frame, line int) {
+func (f *frame) known(what, name string, ok bool, line int) {
 	if !ok && !f.soft {
 		raiseAt(line, assertionError, "No %s named %s.", what, reprString(name))
 	}
-}
-
-func unknown(what, name string) {
-	raise(runtimeError, "No %s named %s found.", what, reprString(name))
 }

@@ -12,44 +12,36 @@ func (c *compiler) expr(n node, f *frame) expr {
 	if c.slices && !c.folding && !isSlice(n) && foldable(n) {
 		return c.folded(n, f)
 	}
-	switch n := n.(type) {
-	case *constNode:
-		return func(*run, *env) any { return n.value }
-	case *nameNode:
-		return f.read(n.name, n.line)
-	case *tupleNode:
-		items := c.exprs(n.items, f)
-		return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), tuple: true} }
-	case *listNode:
-		items := c.exprs(n.items, f)
-		return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), own: true} }
-	case *dictNode:
-		return c.dict(n, f)
-	case *unaryNode:
-		return c.unary(n, f)
-	case *binaryNode:
-		return c.binary(n, f)
-	case *concatNode:
-		return c.concat(n, f)
-	case *compareNode:
-		return c.compare(n, f)
-	case *conditionNode:
-		return c.condition(n, f)
-	case *getattrNode:
-		x := c.expr(n.x, f)
-		return func(r *run, e *env) any { return r.getattr(x(r, e), n.attr) }
-	case *getitemNode:
-		return c.getitem(n, f)
-	case *callNode:
-		return c.call(n, f, nil)
-	case *filterNode:
-		return c.filter(n, f)
-	case *testNode:
-		return c.test(n, f)
-	case *sliceNode:
-		return c.slice(n, f)
+	return n.(expressionNode).compile(c, f)
+}
+
+func (n *constNode) compile(*compiler, *frame) expr {
+	return func(*run, *env) any { return n.value }
+}
+
+func (n *nameNode) compile(_ *compiler, f *frame) expr { return f.read(n.name, n.line) }
+
+func (n *tupleNode) compile(c *compiler, f *frame) expr {
+	items := c.exprs(n.items, f)
+	return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), tuple: true} }
+}
+
+func (n *listNode) compile(c *compiler, f *frame) expr {
+	items := c.exprs(n.items, f)
+	return func(r *run, e *env) any { return &list{items: r.evaluate(items, e), own: true} }
+}
+
+func (n *getattrNode) compile(c *compiler, f *frame) expr {
+	x := c.expr(n.x, f)
+	return func(r *run, e *env) any { return r.getattr(x(r, e), n.attr) }
+}
+
+// optional is expr for a node that may be nil, whose value then is otherwise.
+func (c *compiler) optional(n node, f *frame, otherwise any) expr {
+	if n == nil {
+		return func(*run, *env) any { return otherwise }
 	}
-	panic("jinja: an expression without code")
+	return c.expr(n, f)
 }
 
 // evaluate returns the values of expressions in a new slice.
@@ -62,7 +54,7 @@ func (r *run) evaluate(code []expr, e *env) []any {
 	return out
 }
 
-func (c *compiler) dict(n *dictNode, f *frame) expr {
+func (n *dictNode) compile(c *compiler, f *frame) expr {
 	keys, values := c.exprs(n.keys, f), c.exprs(n.values, f)
 	return func(r *run, e *env) any {
 		d := NewDict()
@@ -75,7 +67,7 @@ func (c *compiler) dict(n *dictNode, f *frame) expr {
 	}
 }
 
-func (c *compiler) unary(n *unaryNode, f *frame) expr {
+func (n *unaryNode) compile(c *compiler, f *frame) expr {
 	x := c.expr(n.x, f)
 	switch n.op {
 	case "not":
@@ -86,7 +78,7 @@ func (c *compiler) unary(n *unaryNode, f *frame) expr {
 	return func(r *run, e *env) any { return positive(x(r, e)) }
 }
 
-func (c *compiler) binary(n *binaryNode, f *frame) expr {
+func (n *binaryNode) compile(c *compiler, f *frame) expr {
 	x, y := c.expr(n.x, f), c.expr(n.y, f)
 	switch n.op {
 	case "and":
@@ -104,14 +96,13 @@ func (c *compiler) binary(n *binaryNode, f *frame) expr {
 			return y(r, e)
 		}
 	}
-	op := n.op
 	return func(r *run, e *env) any {
 		a := x(r, e)
-		return r.operate(op, a, y(r, e))
+		return r.operate(n.op, a, y(r, e))
 	}
 }
 
-func (c *compiler) concat(n *concatNode, f *frame) expr {
+func (n *concatNode) compile(c *compiler, f *frame) expr {
 	items := c.exprs(n.items, f)
 	return func(r *run, e *env) any {
 		parts := make([]string, len(items))
@@ -122,13 +113,13 @@ func (c *compiler) concat(n *concatNode, f *frame) expr {
 	}
 }
 
-func (c *compiler) compare(n *compareNode, f *frame) expr {
-	x, ys, ops := c.expr(n.x, f), c.exprs(n.ys, f), n.ops
+func (n *compareNode) compile(c *compiler, f *frame) expr {
+	x, ys := c.expr(n.x, f), c.exprs(n.ys, f)
 	return func(r *run, e *env) any {
 		a := x(r, e)
 		for i, y := range ys {
 			b := y(r, e)
-			if !r.compare(ops[i], a, b) {
+			if !r.compare(n.ops[i], a, b) {
 				return false
 			}
 			a = b
@@ -137,15 +128,12 @@ func (c *compiler) compare(n *compareNode, f *frame) expr {
 	}
 }
 
-func (c *compiler) condition(n *conditionNode, f *frame) expr {
+func (n *conditionNode) compile(c *compiler, f *frame) expr {
 	g := f.branch()
 	test, yes := c.expr(n.test, g), c.expr(n.yes, g)
-	no := func(*run, *env) any {
-		return &undefined{hint: "the inline if-expression evaluated to false and no else section was defined."}
-	}
-	if n.no != nil {
-		no = c.expr(n.no, g)
-	}
+	no := c.optional(n.no, g, &undefined{
+		hint: "the inline if-expression evaluated to false and no else section was defined.",
+	})
 	return func(r *run, e *env) any {
 		if truth(test(r, e)) {
 			return yes(r, e)
@@ -154,7 +142,7 @@ func (c *compiler) condition(n *conditionNode, f *frame) expr {
 	}
 }
 
-func (c *compiler) getitem(n *getitemNode, f *frame) expr {
+func (n *getitemNode) compile(c *compiler, f *frame) expr {
 	x, arg := c.expr(n.x, f), c.expr(n.arg, f)
 	if isSlice(n) && !c.folding {
 		return func(r *run, e *env) any {
@@ -171,14 +159,8 @@ func (c *compiler) getitem(n *getitemNode, f *frame) expr {
 // slice is the value of start:stop:step. A part is nil if it is omitted or None.
 type slice struct{ start, stop, step any }
 
-func (c *compiler) slice(n *sliceNode, f *frame) expr {
-	part := func(n node) expr {
-		if n == nil {
-			return func(*run, *env) any { return nil }
-		}
-		return c.expr(n, f)
-	}
-	start, stop, step := part(n.start), part(n.stop), part(n.step)
+func (n *sliceNode) compile(c *compiler, f *frame) expr {
+	start, stop, step := c.optional(n.start, f, nil), c.optional(n.stop, f, nil), c.optional(n.step, f, nil)
 	return func(r *run, e *env) any { return slice{start(r, e), stop(r, e), step(r, e)} }
 }
 
@@ -195,40 +177,30 @@ func (c *compiler) arguments(a *arguments, f *frame, caller expr) func(r *run, e
 	for _, k := range a.kwargs {
 		values = append(values, c.expr(k.value, f))
 	}
-	var more, moreNamed expr
-	if a.dynArgs != nil {
-		more = c.expr(a.dynArgs, f)
-	}
-	if a.dynNamed != nil {
-		moreNamed = c.expr(a.dynNamed, f)
-	}
-	if len(values) == 0 && more == nil && moreNamed == nil && caller == nil {
+	more, moreNamed := c.optional(a.dynArgs, f, newList()), c.optional(a.dynNamed, f, NewDict())
+	if len(values) == 0 && a.dynArgs == nil && a.dynNamed == nil && caller == nil {
 		return func(r *run, e *env) arg { return arg{pos: r.evaluate(pos, e)} }
 	}
 	return func(r *run, e *env) arg {
 		out := arg{pos: r.evaluate(pos, e), named: NewDict()}
-		if more != nil {
-			out.pos = append(out.pos, r.items(more(r, e))...)
-		}
+		out.pos = append(out.pos, r.items(more(r, e))...)
 		for i, v := range values {
 			out.named.set(r, a.kwargs[i].name, v(r, e))
 		}
 		if caller != nil {
 			r.addNamed(out.named, "caller", caller(r, e))
 		}
-		if moreNamed != nil {
-			value := moreNamed(r, e)
-			m, ok := value.(*Dict)
+		value := moreNamed(r, e)
+		m, ok := value.(*Dict)
+		if !ok {
+			raise(typeError, "argument after ** must be a mapping, not %s", typeName(value))
+		}
+		for i, k := range m.keys {
+			name, ok := k.(string)
 			if !ok {
-				raise(typeError, "argument after ** must be a mapping, not %s", typeName(value))
+				raise(typeError, "keywords must be strings")
 			}
-			for i, k := range m.keys {
-				name, ok := k.(string)
-				if !ok {
-					raise(typeError, "keywords must be strings")
-				}
-				r.addNamed(out.named, name, m.values[i])
-			}
+			r.addNamed(out.named, name, m.values[i])
 		}
 		return out
 	}
@@ -242,7 +214,10 @@ func (r *run) addNamed(d *Dict, name string, value any) {
 	d.set(r, name, value)
 }
 
-func (c *compiler) call(n *callNode, f *frame, caller expr) expr {
+func (n *callNode) compile(c *compiler, f *frame) expr { return n.compileWith(c, f, nil) }
+
+// compileWith compiles a call with the argument that a call block adds, or nil.
+func (n *callNode) compileWith(c *compiler, f *frame, caller expr) expr {
 	args := c.arguments(&n.args, f, caller)
 	fn := c.expr(n.f, f)
 	return func(r *run, e *env) any {
@@ -251,9 +226,9 @@ func (c *compiler) call(n *callNode, f *frame, caller expr) expr {
 	}
 }
 
-func (c *compiler) filter(n *filterNode, f *frame) expr {
+func (n *filterNode) compile(c *compiler, f *frame) expr {
 	fn, ok := filters[n.name]
-	c.known("filter", n.name, ok, f, n.line)
+	f.known("filter", n.name, ok, n.line)
 	x := func(r *run, _ *env) any { return r.blockText }
 	if n.x != nil {
 		x = c.expr(n.x, f)
@@ -263,7 +238,7 @@ func (c *compiler) filter(n *filterNode, f *frame) expr {
 		v := x(r, e)
 		a := args(r, e)
 		if fn == nil {
-			unknown("filter", n.name)
+			raise(runtimeError, "No filter named %s found.", reprString(n.name))
 		}
 		r.step(n.line)
 		r.look(v)
@@ -271,17 +246,72 @@ func (c *compiler) filter(n *filterNode, f *frame) expr {
 	}
 }
 
-func (c *compiler) test(n *testNode, f *frame) expr {
+func (n *testNode) compile(c *compiler, f *frame) expr {
 	fn, ok := tests[n.name]
-	c.known("test", n.name, ok, f, n.line)
+	f.known("test", n.name, ok, n.line)
 	x, args := c.expr(n.x, f), c.arguments(&n.args, f, nil)
 	return func(r *run, e *env) any {
 		v := x(r, e)
 		a := args(r, e)
 		if fn == nil {
-			unknown("test", n.name)
+			raise(runtimeError, "No test named %s found.", reprString(n.name))
 		}
 		r.look(v)
 		return fn(r, v, a)
 	}
+}
+
+// Constant folding: Jinja2 evaluates constant expressions when it compiles a template. Then a slice of a value that
+// cannot be sliced is undefined instead of an error, unless it is the whole of an expression that is not printed.
+
+// foldable reports whether an expression is evaluated when the template is compiled.
+func foldable(n node) bool {
+	switch n := n.(type) {
+	case *constNode:
+		return true
+	case *nameNode, *callNode:
+		return false
+	case *conditionNode:
+		if n.no == nil {
+			return false
+		}
+	case *filterNode:
+		switch n.name {
+		case "map", "select", "reject", "selectattr", "rejectattr", "random":
+			return false
+		}
+		if n.x == nil {
+			return false
+		}
+	}
+	for _, child := range n.children() {
+		if !foldable(child) {
+			return false
+		}
+	}
+	return true
+}
+
+func isSlice(n node) bool {
+	g, ok := n.(*getitemNode)
+	if !ok {
+		return false
+	}
+	_, ok = g.arg.(*sliceNode)
+	return ok
+}
+
+// folded compiles a constant expression.
+func (c *compiler) folded(n node, f *frame) expr {
+	c.folding = true
+	defer func() { c.folding = false }()
+	return c.expr(n, f)
+}
+
+// printed compiles an expression whose value is printed.
+func (c *compiler) printed(n node, f *frame) expr {
+	if c.slices && foldable(n) {
+		return c.folded(n, f)
+	}
+	return c.expr(n, f)
 }

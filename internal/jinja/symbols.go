@@ -17,7 +17,6 @@ const (
 
 // variable is a name in a frame.
 type variable struct {
-	name   string
 	action action
 	outer  *frame // of an alias: the frame of the variable
 	slot   int
@@ -112,16 +111,18 @@ func (f *frame) find(name string) (*frame, *variable) {
 	return nil, nil
 }
 
-func (f *frame) define(name string, act action, outer *frame) {
+func (f *frame) define(name string, act action, outer *frame) (slot int) {
 	if f.vars[name] == nil {
 		f.order = append(f.order, name)
 	}
-	f.vars[name] = &variable{name, act, outer, f.fn.slot(f.level, name)}
+	v := &variable{action: act, outer: outer, slot: f.fn.slot(f.level, name)}
+	f.vars[name] = v
+	return v.slot
 }
 
-func (f *frame) declare(name string) {
+func (f *frame) declare(name string) (slot int) {
 	f.stores[name] = true
-	f.define(name, actParam, nil)
+	return f.define(name, actParam, nil)
 }
 
 func (f *frame) load(name string) {
@@ -153,7 +154,14 @@ func (f *frame) see(nodes ...node) {
 func (f *frame) visit(n node) {
 	switch n := n.(type) {
 	case *nameNode:
-		f.visitName(n)
+		switch n.mode {
+		case param:
+			f.declare(n.name)
+		case store:
+			f.store(n.name)
+		default:
+			f.load(n.name)
+		}
 	case *attrTarget:
 		f.load(n.name)
 	case *setNode:
@@ -181,18 +189,7 @@ func (f *frame) visit(n node) {
 			f.store(name)
 		}
 	default:
-		f.see(children(n)...)
-	}
-}
-
-func (f *frame) visitName(n *nameNode) {
-	switch n.mode {
-	case param:
-		f.declare(n.name)
-	case store:
-		f.store(n.name)
-	default:
-		f.load(n.name)
+		f.see(n.children()...)
 	}
 }
 
@@ -201,24 +198,11 @@ func (f *frame) visitName(n *nameNode) {
 func (f *frame) visitIf(n *ifNode) {
 	f.visit(n.test)
 	var branches []*frame
-	look := func(nodes []node) {
-		g := f.copy()
-		g.see(nodes...)
-		branches = append(branches, g)
-	}
-	look(n.body)
-	var elifs []node
-	for _, e := range n.elifs {
-		elifs = append(elifs, e)
-	}
-	look(elifs)
-	look(n.orElse)
-	f.merge(branches)
-}
-
-func (f *frame) merge(branches []*frame) {
 	var set []string
-	for _, g := range branches {
+	for _, list := range [][]node{n.body, nodes(n.elifs), n.orElse} {
+		g := f.copy()
+		g.see(list...)
+		branches = append(branches, g)
 		for name := range g.stores {
 			if !f.stores[name] {
 				set = append(set, name)
@@ -262,7 +246,7 @@ func mentions(nodes []node, names ...string) map[string]bool {
 		case *blockNode:
 			return
 		}
-		for _, c := range children(n) {
+		for _, c := range n.children() {
 			visit(c)
 		}
 	}
