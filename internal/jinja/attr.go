@@ -123,7 +123,9 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	case *Dict:
 		return dictMethod(v, name)
 	case *loop:
-		return v.attribute(name)
+		if get, ok := loopAttributes[name]; ok {
+			return get(v), true
+		}
 	case *macro:
 		return v.attribute(name)
 	case *cycler:

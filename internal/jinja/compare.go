@@ -218,15 +218,11 @@ func (r *run) contains(v, item any) bool {
 	if !iterable(v) {
 		raise(typeError, "argument of type '%s' is not iterable", typeName(v))
 	}
-	next := r.iterate(v)
-	for {
-		x, ok := next()
-		if !ok {
-			return false
-		}
+	for x := range r.iterate(v).all {
 		r.charge(itemWork)
 		if r.equal(x, item) {
 			return true
 		}
 	}
+	return false
 }

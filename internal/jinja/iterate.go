@@ -28,16 +28,13 @@ func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bo
 			}
 			next = r.iterate(v)
 		}
-		for {
-			item, ok := next()
-			if !ok {
-				return nil, false
-			}
+		for item := range next.all {
 			r.step(0)
 			if made, keep := step(item); keep {
 				return made, true
 			}
 		}
+		return nil, false
 	})
 }
 
@@ -48,6 +45,13 @@ func iterable(v any) bool {
 		return true
 	}
 	return false
+}
+
+// all yields the items that are left.
+func (next iterator) all(yield func(item any) bool) {
+	for item, ok := next(); ok && yield(item); {
+		item, ok = next()
+	}
 }
 
 // iterate is iter(v).
@@ -122,15 +126,11 @@ func (r *run) items(v any) []any {
 		return items
 	}
 	var out []any
-	next := r.iterate(v)
-	for {
-		item, ok := next()
-		if !ok {
-			return out
-		}
+	for item := range r.iterate(v).all {
 		r.charge(16)
 		out = append(out, item)
 	}
+	return out
 }
 
 // unpack returns the items of v, which must be n.
@@ -139,12 +139,7 @@ func (r *run) unpack(v any, n int) []any {
 		raise(typeError, "cannot unpack non-iterable %s object", typeName(v))
 	}
 	var out []any
-	next := r.iterate(v)
-	for {
-		item, ok := next()
-		if !ok {
-			break
-		}
+	for item := range r.iterate(v).all {
 		if len(out) == n {
 			raise(valueError, "too many values to unpack (expected %d)", n)
 		}
@@ -216,44 +211,38 @@ func (l *loop) length() int {
 	return l.known
 }
 
-// attribute returns an attribute of "loop".
-func (l *loop) attribute(name string) (any, bool) {
-	switch name {
-	case "index0":
-		return l.index0, true
-	case "index":
-		return l.index0 + 1, true
-	case "depth0":
-		return l.depth0, true
-	case "depth":
-		return l.depth0 + 1, true
-	case "length":
-		return l.length(), true
-	case "revindex0":
-		return l.length() - l.index0 - 1, true
-	case "revindex":
-		return l.length() - l.index0, true
-	case "first":
-		return l.index0 == 0, true
-	case "last":
-		_, more := l.peek()
-		return !more, true
-	case "previtem":
-		if l.index0 == 0 {
-			return &undefined{hint: "there is no previous item"}, true
-		}
-		return l.before, true
-	case "nextitem":
-		if item, ok := l.peek(); ok {
-			return item, true
-		}
-		return &undefined{hint: "there is no next item"}, true
-	case "cycle":
-		return newBuiltin(name, l.cycle), true
-	case "changed":
-		return newBuiltin(name, l.changed), true
+// loopAttributes are the attributes of "loop".
+var loopAttributes map[string]func(l *loop) any
+
+func init() {
+	loopAttributes = map[string]func(l *loop) any{
+		"index0":    func(l *loop) any { return l.index0 },
+		"index":     func(l *loop) any { return l.index0 + 1 },
+		"depth0":    func(l *loop) any { return l.depth0 },
+		"depth":     func(l *loop) any { return l.depth0 + 1 },
+		"length":    func(l *loop) any { return l.length() },
+		"revindex0": func(l *loop) any { return l.length() - l.index0 - 1 },
+		"revindex":  func(l *loop) any { return l.length() - l.index0 },
+		"first":     func(l *loop) any { return l.index0 == 0 },
+		"cycle":     func(l *loop) any { return newBuiltin("cycle", l.cycle) },
+		"changed":   func(l *loop) any { return newBuiltin("changed", l.changed) },
+		"last": func(l *loop) any {
+			_, more := l.peek()
+			return !more
+		},
+		"previtem": func(l *loop) any {
+			if l.index0 == 0 {
+				return &undefined{hint: "there is no previous item"}
+			}
+			return l.before
+		},
+		"nextitem": func(l *loop) any {
+			if item, ok := l.peek(); ok {
+				return item
+			}
+			return &undefined{hint: "there is no next item"}
+		},
 	}
-	return nil, false
 }
 
 func (l *loop) cycle(_ *run, a arg) any {

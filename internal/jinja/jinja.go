@@ -15,6 +15,7 @@
 package jinja
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -47,16 +48,7 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Work == 0 {
-		l.Work = 1 << 28
-	}
-	if l.Depth == 0 {
-		l.Depth = 200
-	}
-	if l.Output == 0 {
-		l.Output = 1 << 24
-	}
-	return l
+	return Limits{cmp.Or(l.Work, 1<<28), cmp.Or(l.Depth, 200), cmp.Or(l.Output, 1<<24)}
 }
 
 // Options are the options of one rendering. The zero value is the default.
@@ -85,16 +77,15 @@ type Template struct {
 // Parse parses a template.
 func Parse(text string) (t *Template, err error) {
 	defer catch(&err, nil)
-	src := parse(text)
-	return compile(src), nil
+	return compile(parse(text)), nil
 }
 
 // Render renders the template with the given variables, which come from [FromJSON] and [NewDict].
 func (t *Template) Render(variables *Dict, opts Options) (out *Output, err error) {
 	r := newRun(t, variables, opts)
 	defer catch(&err, r)
-	r.main()
-	return &Output{Text: r.out.text(), Generations: r.generations}, nil
+	t.root.body(r, newEnv(t.root, nil))
+	return &Output{Text: r.out.String(), Generations: r.generations}, nil
 }
 
 // Literals returns the literal texts of the template: its data and its string constants.
@@ -109,8 +100,8 @@ func catch(err *error, r *run) {
 			e = &Error{r.line, e.Kind, e.Message}
 		}
 		*err = e
-	case ended:
-		*err = e.err
+	case failure:
+		*err = e.error
 	default:
 		panic(e)
 	}

@@ -208,3 +208,10 @@ func BenchmarkRender(b *testing.B) {
 		}
 	}
 }
+
+// TestStrftime_EmptyField: a flag for padding leaves a field without text empty.
+func TestStrftime_EmptyField(t *testing.T) {
+	if got := strftime(clock(), "[%_Z%_z]"); got != "[]" {
+		t.Errorf("%q", got)
+	}
+}

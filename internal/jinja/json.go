@@ -22,81 +22,64 @@ func FromJSON(data []byte) (v any, err error) {
 	defer catch(&err, nil)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if v, err = readJSON(d, maxJSONDepth); err != nil {
-		return nil, fmt.Errorf("jinja: %w", err)
-	}
+	v = jsonReader{d}.value(maxJSONDepth)
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("jinja: there is text after the JSON value")
 	}
 	return v, nil
 }
 
-func readJSON(d *json.Decoder, depth int) (any, error) {
+// jsonReader reads JSON. Its methods panic with a failure.
+type jsonReader struct{ *json.Decoder }
+
+func (d jsonReader) fail(err error) { panic(failure{fmt.Errorf("jinja: %w", err)}) }
+
+func (d jsonReader) token() json.Token {
 	t, err := d.Token()
 	if err != nil {
-		return nil, err
+		d.fail(err)
 	}
+	return t
+}
+
+func (d jsonReader) value(depth int) any {
+	t := d.token()
 	if depth == 0 {
-		return nil, fmt.Errorf("JSON nests more than %d deep", maxJSONDepth)
+		d.fail(fmt.Errorf("JSON nests more than %d deep", maxJSONDepth))
 	}
 	switch t := t.(type) {
 	case json.Delim:
 		if t == '[' {
-			return readArray(d, depth)
+			out := newList()
+			for d.More() {
+				out.items = append(out.items, d.value(depth-1))
+			}
+			d.token()
+			return out
 		}
-		return readObject(d, depth)
+		out := NewDict()
+		for d.More() {
+			key := d.token()
+			out.put(key, d.value(depth-1))
+		}
+		d.token()
+		return out
 	case json.Number:
-		return jsonNumber(string(t))
+		return d.number(string(t))
 	}
-	return t, nil
+	return t
 }
 
-func readArray(d *json.Decoder, depth int) (any, error) {
-	out := newList()
-	for d.More() {
-		v, err := readJSON(d, depth-1)
-		if err != nil {
-			return nil, err
-		}
-		out.items = append(out.items, v)
+func (d jsonReader) number(s string) any {
+	if strings.ContainsAny(s, ".eE") {
+		f, _ := strconv.ParseFloat(s, 64) // infinite if it is too large
+		return f
 	}
-	_, err := d.Token()
-	return out, err
-}
-
-func readObject(d *json.Decoder, depth int) (any, error) {
-	out := NewDict()
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		v, err := readJSON(d, depth-1)
-		if err != nil {
-			return nil, err
-		}
-		out.put(key, v)
+	if len(s) > maxIntDigits { // before parsing, which takes quadratic time
+		d.fail(fmt.Errorf("number of %d digits", len(s)))
 	}
-	_, err := d.Token()
-	return out, err
-}
-
-func jsonNumber(s string) (any, error) {
-	if !strings.ContainsAny(s, ".eE") {
-		if len(s) > maxIntDigits { // before parsing, which takes quadratic time
-			return nil, fmt.Errorf("number of %d digits", len(s))
-		}
-		n, ok := new(big.Int).SetString(s, 10)
-		if !ok {
-			return nil, fmt.Errorf("%q is not a number", s)
-		}
-		return normInt(n), nil
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !math.IsInf(f, 0) {
-		return nil, err
-	}
-	return f, nil
+	n, _ := new(big.Int).SetString(s, 10)
+	return normInt(n)
 }
 
 // tojsonFilter is json.dumps with the arguments that transformers gives the filter.
@@ -132,16 +115,6 @@ type jsonWriter struct {
 // value writes a value; line is a line break and the current indentation.
 func (j *jsonWriter) value(v any, line string) {
 	switch v := v.(type) {
-	case nil:
-		j.w.write("null")
-	case bool:
-		j.w.write(strconv.FormatBool(v))
-	case int:
-		j.w.write(strconv.Itoa(v))
-	case *big.Int:
-		j.w.write(intText(v))
-	case float64:
-		j.w.write(jsonFloat(v))
 	case string:
 		j.text(v)
 	case markup:
@@ -151,20 +124,37 @@ func (j *jsonWriter) value(v any, line string) {
 	case *Dict:
 		j.dict(v, line)
 	default:
-		raise(typeError, "Object of type %s is not JSON serializable", typeName(v))
+		s, ok := jsonScalar(v)
+		if !ok {
+			raise(typeError, "Object of type %s is not JSON serializable", typeName(v))
+		}
+		j.w.write(s)
 	}
 }
 
-func jsonFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	case math.IsNaN(f):
-		return "NaN"
+// jsonScalar returns a number, a bool or None in JSON.
+func jsonScalar(v any) (s string, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return "null", true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int:
+		return strconv.Itoa(v), true
+	case *big.Int:
+		return intText(v), true
+	case float64:
+		switch {
+		case math.IsInf(v, 1):
+			return "Infinity", true
+		case math.IsInf(v, -1):
+			return "-Infinity", true
+		case math.IsNaN(v):
+			return "NaN", true
+		}
+		return floatText(v), true
 	}
-	return floatText(f)
+	return "", false
 }
 
 // between writes the separator before the i-th item, or, if i < 0, after the last.
@@ -210,34 +200,18 @@ func (j *jsonWriter) dict(d *Dict, line string) {
 	for i, p := range pairs {
 		pair := p.(*list).items
 		j.between(i, line)
-		j.text(j.keyText(pair[0]))
+		key, ok := text(pair[0])
+		if !ok {
+			if key, ok = jsonScalar(pair[0]); !ok {
+				raise(typeError, "keys must be str, int, float, bool or None, not %s", typeName(pair[0]))
+			}
+		}
+		j.text(key)
 		j.w.write(j.key)
 		j.value(pair[1], line+j.indent)
 	}
 	j.between(-1, line)
 	j.w.write("}")
-}
-
-// keyText returns a key as a string.
-func (j *jsonWriter) keyText(k any) string {
-	switch k := k.(type) {
-	case string:
-		return k
-	case markup:
-		return string(k)
-	case nil:
-		return "null"
-	case bool:
-		return strconv.FormatBool(k)
-	case int:
-		return strconv.Itoa(k)
-	case *big.Int:
-		return intText(k)
-	case float64:
-		return jsonFloat(k)
-	}
-	raise(typeError, "keys must be str, int, float, bool or None, not %s", typeName(k))
-	return ""
 }
 
 var jsonEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\f': `\f`, '\b': `\b`}

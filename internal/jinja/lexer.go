@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -37,8 +38,8 @@ type lexer struct {
 	src      string
 	pos      int
 	line     int
-	atLine   bool // the last match ended with a line break, or there was none
-	brackets []byte
+	atLine   bool     // the last match ended with a line break, or there was none
+	brackets []string // that close the open ones
 	tokens   []token
 }
 
@@ -286,7 +287,7 @@ var operators = []string{
 	">", "<", "=", ".", ":", "|", ",", ";",
 }
 
-var closing = map[string]byte{"{": '}', "(": ')', "[": ']'}
+var closing = map[string]string{"{": "}", "(": ")", "[": "]"}
 
 func (l *lexer) operator(rest, first string) {
 	for _, op := range operators {
@@ -296,13 +297,12 @@ func (l *lexer) operator(rest, first string) {
 		if c, ok := closing[op]; ok {
 			l.brackets = append(l.brackets, c)
 		} else if op == "}" || op == ")" || op == "]" {
-			c := op[0]
 			n := len(l.brackets)
 			if n == 0 {
-				l.fail("unexpected '%c'", c)
+				l.fail("unexpected '%s'", op)
 			}
-			if want := l.brackets[n-1]; want != c {
-				l.fail("unexpected '%c', expected '%c'", c, want)
+			if want := l.brackets[n-1]; want != op {
+				l.fail("unexpected '%s', expected '%s'", op, want)
 			}
 			l.brackets = l.brackets[:n-1]
 		}
@@ -313,91 +313,32 @@ func (l *lexer) operator(rest, first string) {
 	l.fail("unexpected char %s at %d", reprString(first), l.pos)
 }
 
+// The numbers, as Jinja2 has them.
+var (
+	floatPattern = regexp.MustCompile(`^(\d+_)*\d+((\.(\d+_)*\d+)?[eE][+-]?(\d+_)*\d+|\.(\d+_)*\d+)`)
+	intPattern   = regexp.MustCompile(
+		`^(0[bB](_?[01])+|0[oO](_?[0-7])+|0[xX](_?[0-9a-fA-F])+|[1-9](_?\d)*|0(_?0)*)`)
+)
+
 // number reads an integer or a float.
 func (l *lexer) number(s string) {
 	afterDot := l.pos > 0 && l.src[l.pos-1] == '.'
-	if n := floatEnd(s); n > 0 && !afterDot {
-		f, err := strconv.ParseFloat(strings.ReplaceAll(s[:n], "_", ""), 64)
+	if digits := floatPattern.FindString(s); digits != "" && !afterDot {
+		f, err := strconv.ParseFloat(strings.ReplaceAll(digits, "_", ""), 64)
 		if err != nil && f == 0 {
-			l.fail("number %s is not valid", s[:n])
+			l.fail("number %s is not valid", digits)
 		}
 		l.add(token{kind: tokFloat, value: f})
-		l.advance(l.pos + n)
+		l.advance(l.pos + len(digits))
 		return
 	}
-	n := intEnd(s)
-	v, ok := new(big.Int).SetString(strings.ReplaceAll(s[:n], "_", ""), 0)
-	if !ok || n > maxIntDigits {
-		l.fail("number of %d digits is too long", n)
+	digits := intPattern.FindString(s)
+	v, ok := new(big.Int).SetString(strings.ReplaceAll(digits, "_", ""), 0)
+	if !ok || len(digits) > maxIntDigits {
+		l.fail("number of %d digits is too long", len(digits))
 	}
 	l.add(token{kind: tokInt, value: normInt(v)})
-	l.advance(l.pos + n)
-}
-
-// digitsEnd returns the length of a run of digits, which may have single underscores between digits.
-func digitsEnd(s string, is func(c byte) bool) int {
-	n := 0
-	for n < len(s) && (is(s[n]) || n > 0 && s[n] == '_' && n+1 < len(s) && is(s[n+1])) {
-		n++
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// floatEnd returns the length of a float with a fraction or an exponent, or 0.
-func floatEnd(s string) int {
-	n := digitsEnd(s, isDigit)
-	whole := n
-	if n < len(s) && s[n] == '.' {
-		if m := digitsEnd(s[n+1:], isDigit); m > 0 {
-			n += 1 + m
-		}
-	}
-	if e := n; e < len(s) && (s[e] == 'e' || s[e] == 'E') {
-		e++
-		if e < len(s) && (s[e] == '+' || s[e] == '-') {
-			e++
-		}
-		if m := digitsEnd(s[e:], isDigit); m > 0 {
-			return e + m
-		}
-	}
-	if n == whole {
-		return 0
-	}
-	return n
-}
-
-// intEnd returns the length of an integer: binary, octal, hexadecimal, decimal, or a run of zeros.
-func intEnd(s string) int {
-	prefixed := func(digits string) int {
-		is := func(c byte) bool { return strings.IndexByte(digits, c) >= 0 }
-		n := 2
-		if n < len(s) && s[n] == '_' {
-			n++
-		}
-		if m := digitsEnd(s[n:], is); m > 0 {
-			return n + m
-		}
-		return 0
-	}
-	n := 0
-	switch strings.ToLower(s[:min(2, len(s))]) {
-	case "0b":
-		n = prefixed("01")
-	case "0o":
-		n = prefixed("01234567")
-	case "0x":
-		n = prefixed("0123456789abcdefABCDEF")
-	}
-	switch {
-	case n > 0:
-		return n
-	case s[0] == '0':
-		return digitsEnd(s, func(c byte) bool { return c == '0' })
-	}
-	return digitsEnd(s, isDigit)
+	l.advance(l.pos + len(digits))
 }
 
 // unescape decodes the escapes of a string literal as Python's codec "unicode-escape" does for a text whose non-ASCII
@@ -407,72 +348,53 @@ func (l *lexer) unescape(s string) string {
 		return s
 	}
 	var out strings.Builder
-	s = asciiEscaped(s)
-	for i := 0; i < len(s); {
-		if s[i] != '\\' {
-			out.WriteByte(s[i])
-			i++
-			continue
+	s = asciiRepr(s)
+	for {
+		plain, rest, escaped := strings.Cut(s, `\`)
+		out.WriteString(plain)
+		if !escaped {
+			return out.String()
 		}
-		i += l.escape(&out, s[i:])
+		s = rest[l.escape(&out, rest):]
 	}
-	return out.String()
-}
-
-func asciiEscaped(s string) string {
-	var out strings.Builder
-	for _, c := range s {
-		if c < 0x80 {
-			out.WriteRune(c)
-		} else {
-			writeEscape(&out, c)
-		}
-	}
-	return out.String()
 }
 
 var simpleEscapes = map[byte]string{
 	'\\': "\\", '\'': "'", '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\n': "",
 }
 
-// escape writes the character of the escape at the beginning of s, and returns the length of the escape.
+// escape writes the character of the escape whose backslash precedes s, and returns the length of the escape after it.
 func (l *lexer) escape(out *strings.Builder, s string) int {
-	if len(s) == 1 {
+	if s == "" {
 		l.fail(`\ at end of string`)
 	}
-	if text, ok := simpleEscapes[s[1]]; ok {
+	if text, ok := simpleEscapes[s[0]]; ok {
 		out.WriteString(text)
-		return 2
+		return 1
 	}
-	digits, base := 0, 16
-	switch c := s[1]; {
-	case c == 'x':
-		digits = 2
-	case c == 'u':
-		digits = 4
-	case c == 'U':
-		digits = 8
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]
+	switch c := s[0]; {
 	case c >= '0' && c <= '7':
 		n := 1
-		for n < 4 && n < len(s) && s[n] >= '0' && s[n] <= '7' {
+		for n < 3 && n < len(s) && s[n] >= '0' && s[n] <= '7' {
 			n++
 		}
-		v, _ := strconv.ParseUint(s[1:n], 8, 32) // up to three octal digits
+		v, _ := strconv.ParseUint(s[:n], 8, 32) // up to three octal digits
 		out.WriteRune(rune(v))
 		return n
 	case c == 'N':
 		l.fail(`\N{...} is not supported in a string: write the character`)
-	default:
-		out.WriteString(s[:2])
-		return 2
+	case digits == 0:
+		out.WriteByte('\\')
+		return 0
 	}
-	if len(s) < 2+digits {
-		l.fail(`truncated \%c escape`, s[1])
+	if len(s) < 1+digits {
+		l.fail(`truncated \%c escape`, s[0])
 	}
-	v, err := strconv.ParseUint(s[2:2+digits], base, 32)
+	v, err := strconv.ParseUint(s[1:1+digits], 16, 32)
 	if err != nil || v > unicode.MaxRune {
-		l.fail(`bad \%c escape`, s[1])
+		l.fail(`bad \%c escape`, s[0])
 	}
 	out.WriteRune(rune(v))
-	return 2 + digits
+	return 1 + digits
 }

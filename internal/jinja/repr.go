@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -83,17 +84,15 @@ func (w *writer) value(v any) {
 	case *namespace:
 		w.namespace(v)
 	case *macro:
-		w.macro(v)
+		name := "anonymous"
+		if v.code.name != "" {
+			name = reprString(v.code.name)
+		}
+		w.write("<Macro " + name + ">")
 	case *loop:
 		w.write(fmt.Sprintf("<LoopContext %d/%d>", v.index0+1, v.length()))
 	case slice:
-		w.write("slice(")
-		w.value(v.start)
-		w.write(", ")
-		w.value(v.stop)
-		w.write(", ")
-		w.value(v.step)
-		w.write(")")
+		w.items("slice(", []any{v.start, v.stop, v.step}, ")")
 	default:
 		w.write("<" + typeName(v) + ">")
 	}
@@ -127,25 +126,15 @@ func (w *writer) dict(d *Dict) {
 
 // namespace writes a namespace, which may contain itself.
 func (w *writer) namespace(n *namespace) {
-	for _, o := range w.open {
-		if o == n {
-			w.write("<Namespace {...}>")
-			return
-		}
+	if slices.Contains(w.open, n) {
+		w.write("<Namespace {...}>")
+		return
 	}
 	w.open = append(w.open, n)
 	w.write("<Namespace ")
 	w.dict(n.attrs)
 	w.write(">")
 	w.open = w.open[:len(w.open)-1]
-}
-
-func (w *writer) macro(m *macro) {
-	name := "anonymous"
-	if m.code.name != "" {
-		name = reprString(m.code.name)
-	}
-	w.write("<Macro " + name + ">")
 }
 
 // reprString is repr(s): in single quotes unless s has only those.
@@ -159,8 +148,7 @@ func reprString(s string) string {
 	for _, c := range s {
 		switch {
 		case c == quote || c == '\\':
-			b.WriteRune('\\')
-			b.WriteRune(c)
+			b.WriteString(`\` + string(c))
 		case c == '\n':
 			b.WriteString(`\n`)
 		case c == '\r':

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 )
@@ -13,8 +14,8 @@ type run struct {
 	vars        map[string]any // set at the top level of the template
 	now         func() time.Time
 	limits      Limits
-	out         *buffer
-	root        *buffer
+	out         *strings.Builder
+	root        *strings.Builder // of the whole rendering
 	line        int
 	work, depth int
 	asked       int // the work at the last check of ctx
@@ -22,11 +23,6 @@ type run struct {
 	blockText   string // the text of a filter block or set block, before it is filtered
 	generations [][2]int
 }
-
-// buffer collects text.
-type buffer struct{ b strings.Builder }
-
-func (b *buffer) text() string { return b.b.String() }
 
 func newRun(t *Template, variables *Dict, opts Options) *run {
 	if variables == nil {
@@ -38,15 +34,13 @@ func newRun(t *Template, variables *Dict, opts Options) *run {
 	if opts.Context == nil {
 		opts.Context = context.Background()
 	}
-	out := &buffer{}
+	out := &strings.Builder{}
 	return &run{
 		ctx:      opts.Context,
 		template: t, variables: variables, vars: map[string]any{}, now: opts.Now, limits: opts.Limits.withDefaults(),
 		out: out, root: out, line: 1,
 	}
 }
-
-func (r *run) main() { r.template.root.body(r, newEnv(r.template.root, nil)) }
 
 // resolve looks up a name in the context: the variables that the template has set, those given to it, the globals.
 func (r *run) resolve(name string) any {
@@ -79,7 +73,7 @@ func (r *run) charge(n int) {
 	if r.work-r.asked > workPerAsk {
 		r.asked = r.work
 		if err := r.ctx.Err(); err != nil {
-			panic(ended{err})
+			panic(failure{err})
 		}
 	}
 }
@@ -87,8 +81,8 @@ func (r *run) charge(n int) {
 // workPerAsk is the work between checks of the context: less than a millisecond.
 const workPerAsk = 1 << 16
 
-// ended is the panic value of a rendering whose context has ended.
-type ended struct{ err error }
+// failure is the panic value for an error that is not of the template, such as the end of a rendering's context.
+type failure struct{ error }
 
 // itemWork is the work of reading a list item.
 const itemWork = 4
@@ -122,10 +116,10 @@ func (r *run) size(n int) {
 // write writes text.
 func (r *run) write(s string) {
 	r.charge(len(s))
-	if r.out.b.Len()+len(s) > r.limits.Output {
+	if r.out.Len()+len(s) > r.limits.Output {
 		raise(limitError, "the output has more than %d bytes", r.limits.Output)
 	}
-	r.out.b.WriteString(s)
+	r.out.WriteString(s)
 }
 
 // writeText writes the value of a block, which must be a str.
@@ -140,16 +134,16 @@ func (r *run) writeText(v any) {
 // capture returns the output of f.
 func (r *run) capture(f func()) string {
 	outer := r.out
-	r.out = &buffer{}
+	r.out = &strings.Builder{}
 	f()
-	text := r.out.text()
+	text := r.out.String()
 	r.out = outer
 	return text
 }
 
 // generation writes the content of a generation block, and records its range.
 func (r *run) generation(text string) {
-	start := r.out.b.Len()
+	start := r.out.Len()
 	r.write(text)
 	if r.out == r.root {
 		r.generations = append(r.generations, [2]int{start, start + len(text)})
@@ -161,10 +155,7 @@ func (r *run) block(name string, locals map[string]any) {
 	defer r.enter()()
 	fn, outer := r.template.blocks[name], r.vars
 	if len(locals) > 0 {
-		r.vars = map[string]any{}
-		for k, v := range outer {
-			r.vars[k] = v
-		}
+		r.vars = maps.Clone(outer)
 		for k, v := range locals {
 			if v != missing {
 				r.vars[k] = v

@@ -34,6 +34,9 @@ func flagged(s string, flag byte) string {
 		}
 		return "0"
 	case '_':
+		if s == "" {
+			return s
+		}
 		trimmed := strings.TrimLeft(s[:len(s)-1], "0")
 		return strings.Repeat(" ", len(s)-1-len(trimmed)) + trimmed + s[len(s)-1:]
 	case '^', '#':
@@ -46,52 +49,46 @@ func timeField(t time.Time, c byte) string {
 	if layout, ok := timeLayouts[c]; ok {
 		return t.Format(layout)
 	}
+	number, format := 0, "%02d"
 	year, week := t.ISOWeek()
+	weekday := int(t.Weekday())
 	switch c {
 	case 'C':
-		return fmt.Sprintf("%02d", t.Year()/100)
+		number = t.Year() / 100
 	case 'f':
-		return fmt.Sprintf("%06d", t.Nanosecond()/1000)
+		number, format = t.Nanosecond()/1000, "%06d"
 	case 'g':
-		return fmt.Sprintf("%02d", year%100)
+		number = year % 100
 	case 'G':
-		return fmt.Sprintf("%d", year)
+		number, format = year, "%d"
 	case 'j':
-		return fmt.Sprintf("%03d", t.YearDay())
+		number, format = t.YearDay(), "%03d"
 	case 'k':
-		return fmt.Sprintf("%2d", t.Hour())
+		number, format = t.Hour(), "%2d"
 	case 'l':
-		return fmt.Sprintf("%2d", (t.Hour()+11)%12+1)
-	case 'n':
-		return "\n"
-	case 'p':
-		return t.Format("PM")
+		number, format = (t.Hour()+11)%12+1, "%2d"
 	case 's':
-		return fmt.Sprintf("%d", t.Unix())
-	case 't':
-		return "\t"
+		number, format = int(t.Unix()), "%d"
 	case 'u':
-		return fmt.Sprintf("%d", (int(t.Weekday())+6)%7+1)
+		number, format = (weekday+6)%7+1, "%d"
 	case 'U':
-		return fmt.Sprintf("%02d", (t.YearDay()+6-int(t.Weekday()))/7)
+		number = (t.YearDay() + 6 - weekday) / 7
 	case 'V':
-		return fmt.Sprintf("%02d", week)
+		number = week
 	case 'w':
-		return fmt.Sprintf("%d", int(t.Weekday()))
+		number, format = weekday, "%d"
 	case 'W':
-		return fmt.Sprintf("%02d", (t.YearDay()+6-(int(t.Weekday())+6)%7)/7)
-	case 'z', 'Z':
-		return ""
-	case '%':
-		return "%"
+		number = (t.YearDay() + 6 - (weekday+6)%7) / 7
+	default:
+		return "%" + string(c)
 	}
-	return "%" + string(c)
+	return fmt.Sprintf(format, number)
 }
 
-// timeLayouts are the fields that Go has layouts for.
+// timeLayouts are the fields that Go has layouts for, and those that are constant. There is no zone.
 var timeLayouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'c': "Mon Jan _2 15:04:05 2006", 'd': "02",
 	'D': "01/02/06", 'e': "_2", 'F': "2006-01-02", 'h': "Jan", 'H': "15", 'I': "03", 'm': "01", 'M': "04",
 	'P': "pm", 'r': "03:04:05 PM", 'R': "15:04", 'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05",
-	'y': "06", 'Y': "2006",
+	'y': "06", 'Y': "2006", 'p': "PM", 'n': "\n", 't': "\t", '%': "%", 'z': "", 'Z': "",
 }

@@ -286,3 +286,5 @@ func isDigitRune(c rune) bool {
 func isNumericRune(c rune) bool {
 	return unicode.In(c, unicode.N) || strings.ContainsRune("〇一二三四五六七八九十百千万億兆零壱弐参", c)
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
