@@ -109,7 +109,7 @@ func (r *run) attribute(v any, name string) (a any, ok bool) {
 	if l, ok := v.(*list); ok && l.own && (name == "append" || name == "pop") {
 		return l.change(name), true
 	}
-	if special(name) || changing[name] && changes(v, name) {
+	if special(name) || changes(v, name) {
 		return &undefined{
 			hint:   "access to attribute " + reprString(name) + " of '" + typeName(v) + "' object is unsafe.",
 			object: v, name: name, of: true, kind: securityError,
@@ -157,18 +157,15 @@ func special(name string) bool {
 	return false
 }
 
-// changing are the methods that modify their receiver.
-var changing = map[string]bool{
-	"append": true, "clear": true, "pop": true, "reverse": true, "insert": true, "sort": true, "extend": true,
-	"remove": true, "popitem": true, "setdefault": true, "update": true,
-}
-
+// changes reports whether a method modifies its receiver.
 func changes(v any, name string) bool {
-	switch v := v.(type) {
-	case *list:
-		return !v.tuple && name != "popitem" && name != "setdefault" && name != "update"
-	case *Dict:
-		return name == "clear" || name == "pop" || name == "popitem" || name == "setdefault" || name == "update"
+	switch name {
+	case "clear", "pop":
+		return is[*Dict](nil, v) || is[*list](nil, v) && !v.(*list).tuple
+	case "append", "reverse", "insert", "sort", "extend", "remove":
+		return is[*list](nil, v) && !v.(*list).tuple
+	case "popitem", "setdefault", "update":
+		return is[*Dict](nil, v)
 	}
 	return false
 }

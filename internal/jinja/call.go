@@ -55,18 +55,16 @@ func (m *macro) call(r *run, a arg) string {
 // arguments orders the arguments of a macro by its variables; those not given are missing.
 func (m *macro) arguments(r *run, a arg) []any {
 	code := m.code
-	named := NewDict()
-	if a.named != nil {
-		for i, k := range a.named.keys {
-			named.put(k, a.named.values[i])
-		}
+	named, taken := a.named, map[any]bool{}
+	if named == nil {
+		named = NewDict()
 	}
 	take := func(name string) any {
 		v, ok := named.Get(name)
 		if !ok {
 			return missing
 		}
-		named.remove(name)
+		taken[name] = true
 		return v
 	}
 	n := min(len(a.pos), len(code.params))
@@ -81,11 +79,17 @@ func (m *macro) arguments(r *run, a arg) []any {
 		}
 		values = append(values, caller)
 	}
+	rest := NewDict()
+	for i, k := range named.keys {
+		if !taken[k] {
+			rest.put(k, named.values[i])
+		}
+	}
 	switch {
 	case code.wantsKwargs:
-		values = append(values, named)
-	case named.Len() > 0:
-		raise(typeError, "macro '%s' takes no keyword argument %s", code.name, r.repr(named.keys[0]))
+		values = append(values, rest)
+	case rest.Len() > 0:
+		raise(typeError, "macro '%s' takes no keyword argument %s", code.name, r.repr(rest.keys[0]))
 	}
 	switch {
 	case code.wantsVarargs:
@@ -94,18 +98,6 @@ func (m *macro) arguments(r *run, a arg) []any {
 		raise(typeError, "macro '%s' takes not more than %d argument(s)", code.name, len(code.params))
 	}
 	return values
-}
-
-// remove deletes a string key.
-func (d *Dict) remove(key string) {
-	at := d.index[key]
-	d.keys, d.values = slices.Delete(slices.Clone(d.keys), at, at+1), slices.Delete(slices.Clone(d.values), at, at+1)
-	delete(d.index, key)
-	for h, i := range d.index {
-		if i > at {
-			d.index[h] = i - 1
-		}
-	}
 }
 
 // attribute returns an attribute of a macro.

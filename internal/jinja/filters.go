@@ -558,11 +558,11 @@ func (r *run) truncateFilter(v any, a arg) any {
 	if !ok {
 		raise(typeError, "expected str, not %s", typeName(v))
 	}
-	cut := string([]rune(s)[:size-endSize])
-	if truth(args[1]) {
-		return likeText(v, cut+end)
+	s = cut(s, size-endSize)
+	if !truth(args[1]) {
+		s = splitRight(s, " ", 1)[0]
 	}
-	return likeText(v, splitRight(cut, " ", 1)[0]+end)
+	return likeText(v, s+end)
 }
 
 func (r *run) wordCount(v any) any {

@@ -1,15 +1,14 @@
 package jinja
 
 import (
-	"math/big"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // format is str.format.
 func (r *run) format(s string, a arg) any {
-	f := &formatter{r: r, args: a}
-	return f.expand(s, 2)
+	return (&formatter{r: r, args: a}).expand(s, 2)
 }
 
 // formatMap is str.format_map.
@@ -18,8 +17,7 @@ func (r *run) formatMap(s string, a arg) any {
 	if !ok {
 		raise(typeError, "format_map() argument must be a dict")
 	}
-	f := &formatter{r: r, args: arg{named: d}}
-	return f.expand(s, 2)
+	return (&formatter{r: r, args: arg{named: d}}).expand(s, 2)
 }
 
 // formatter replaces the fields of a format string.
@@ -53,88 +51,72 @@ func (f *formatter) expand(s string, depth int) string {
 		if c == "}" {
 			raise(valueError, "Single '}' encountered in format string")
 		}
-		field, rest := fieldEnd(s)
-		parts = append(parts, f.field(field, depth))
-		s = rest
+		name, end := fieldEnd(s)
+		parts = append(parts, f.field(s[:name], s[name:end], depth))
+		s = s[end+1:]
 	}
 	return f.r.joined(parts, "")
 }
 
-// fieldEnd splits s after the field that it begins with.
-func fieldEnd(s string) (field, rest string) {
+// fieldEnd returns the ends of the name of the field that s begins with, and of the field.
+func fieldEnd(s string) (name, end int) {
 	depth, bracket := 1, false
-	inName := true
+	name = -1
 	for i := range len(s) {
 		switch c := s[i]; {
-		case bracket && inName:
+		case bracket && name < 0:
 			bracket = c != ']'
-		case c == '[' && inName:
+		case c == '[' && name < 0:
 			bracket = true
 		case c == '{':
 			depth++
 		case c == '}':
 			if depth--; depth == 0 {
-				return s[:i], s[i+1:]
+				if name < 0 {
+					name = i
+				}
+				return name, i
 			}
-		case c == ':' || c == '!':
-			inName = false
+		case (c == ':' || c == '!') && name < 0:
+			name = i
 		}
 	}
 	if s == "" {
 		raise(valueError, "Single '{' encountered in format string")
 	}
 	raise(valueError, "expected '}' before end of string")
-	return "", ""
+	return 0, 0
 }
 
-// field formats one field: name, "!" and a conversion, ":" and a specification.
-func (f *formatter) field(s string, depth int) string {
-	name, conversion, spec := s, "", ""
-	if at := nameEnd(s); at >= 0 {
-		name = s[:at]
-		if s[at] == '!' {
-			conversion = s[at+1 : min(at+2, len(s))]
-			if conversion == "" {
-				raise(valueError, "end of string while looking for conversion specifier")
-			}
-			rest := s[at+1+len(conversion):]
-			if rest != "" && rest[0] != ':' {
-				raise(valueError, "expected ':' after conversion specifier")
-			}
-			spec = strings.TrimPrefix(rest, ":")
-		} else {
-			spec = s[at+1:]
-		}
+// field formats one field: a name and, in rest, "!" and a conversion, ":" and a specification.
+func (f *formatter) field(name, rest string, depth int) string {
+	rest, converted := strings.CutPrefix(rest, "!")
+	if converted && rest == "" {
+		raise(valueError, "end of string while looking for conversion specifier")
+	}
+	if converted && len(rest) > 1 && rest[1] != ':' {
+		raise(valueError, "expected ':' after conversion specifier")
 	}
 	v := f.lookup(name)
-	switch conversion {
-	case "":
-	case "s":
-		v = f.r.str(v)
-	case "r":
-		v = f.r.repr(v)
-	case "a":
-		v = asciiRepr(f.r.repr(v))
-	default:
-		raise(valueError, "Unknown conversion specifier %s", conversion)
+	if converted {
+		if strings.IndexByte("sra", rest[0]) < 0 {
+			raise(valueError, "Unknown conversion specifier %s", rest[:1])
+		}
+		v, rest = f.r.converted(v, rest[0]), rest[1:]
 	}
+	spec := strings.TrimPrefix(rest, ":")
 	return f.r.formatValue(v, f.expand(spec, depth-1+boolInt(spec == "")))
 }
 
-// nameEnd returns the end of the name of a field, -1 if nothing follows it.
-func nameEnd(s string) int {
-	bracket := false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case bracket:
-			bracket = c != ']'
-		case c == '[':
-			bracket = true
-		case c == ':' || c == '!':
-			return i
-		}
+// converted returns a value as text by one of the conversions s, r and a.
+func (r *run) converted(v any, conversion byte) string {
+	switch conversion {
+	case 'r':
+		return r.repr(v)
+	case 'a':
+		return asciiRepr(r.repr(v))
 	}
-	return -1
+	return r.str(v)
 }
 
 // lookup returns the value of "0.name[key]".
@@ -392,39 +374,23 @@ func (p *printf) value(v any, kind byte, f spec) string {
 }
 
 func (p *printf) text(v any, kind byte, f spec) string {
-	out := p.r.str(v)
-	switch kind {
-	case 'r':
-		out = p.r.repr(v)
-	case 'a':
-		out = asciiRepr(p.r.repr(v))
-	}
+	out := p.r.converted(v, kind)
 	if _, ok := v.(markup); p.markup && (!ok || kind != 's') {
 		out = p.r.escape(out)
 	}
-	if f.precision >= 0 {
-		if runes := []rune(out); f.precision < len(runes) {
-			out = string(runes[:f.precision])
-		}
-	}
-	return p.r.pad(out, f)
+	return p.r.pad(cut(out, f.precision), f)
 }
 
 func (p *printf) char(v any, f spec) string {
-	if s, ok := text(v); ok {
-		if len([]rune(s)) != 1 {
-			raise(typeError, "%%c requires int or char")
-		}
-		return p.r.pad(s, f)
-	}
+	s, isText := text(v)
 	n, ok := bigInteger(v)
-	if !ok {
+	switch {
+	case ok:
+		s = character(n)
+	case !isText || utf8.RuneCountInString(s) != 1:
 		raise(typeError, "%%c requires int or char")
 	}
-	if !n.IsInt64() || n.Int64() < 0 || n.Int64() > 0x10ffff {
-		raise(overflowError, "%%c arg not in range(0x110000)")
-	}
-	return p.r.pad(string(rune(n.Int64())), f)
+	return p.r.pad(s, f)
 }
 
 func (p *printf) integer(v any, kind byte, f spec) string {
@@ -435,21 +401,9 @@ func (p *printf) integer(v any, kind byte, f spec) string {
 	if !ok {
 		reject(v, "%%%c format: a real number is required, not %s", kind, typeName(v))
 	}
-	digits, prefix := "", ""
-	switch kind {
-	case 'o':
-		digits, prefix = new(big.Int).Abs(n).Text(8), "0o"
-	case 'x', 'X':
-		digits, prefix = new(big.Int).Abs(n).Text(16), "0x"
-	default:
-		intText(n) // for its limit
-		digits = new(big.Int).Abs(n).String()
-	}
+	digits, prefix := intDigits(n, kind)
 	if !f.alternate {
 		prefix = ""
-	}
-	if kind == 'X' {
-		digits, prefix = strings.ToUpper(digits), strings.ToUpper(prefix)
 	}
 	if missing := f.precision - len(digits); missing > 0 {
 		digits = p.r.spaces("0", missing) + digits

@@ -24,7 +24,14 @@ type spec struct {
 func (r *run) parseSpec(s string) spec {
 	f := spec{fill: " ", sign: '-', precision: -1}
 	p := &specReader{[]rune(s)}
-	aligned := p.alignment(&f)
+	const aligns = "<>=^"
+	filled := len(p.rest) > 1 && strings.ContainsRune(aligns, p.rest[1])
+	if filled {
+		f.fill = string(p.next())
+	}
+	if p.is(aligns) {
+		f.align = byte(p.next())
+	}
 	if p.is("+- ") {
 		f.sign = byte(p.next())
 	}
@@ -34,7 +41,7 @@ func (r *run) parseSpec(s string) spec {
 		if f.align == 0 {
 			f.align = '='
 		}
-		if !aligned {
+		if !filled {
 			f.fill = "0"
 		}
 	}
@@ -46,12 +53,11 @@ func (r *run) parseSpec(s string) spec {
 		}
 	}
 	if p.take('.') {
-		precision, ok := p.number()
-		if !ok {
+		var ok bool
+		if f.precision, ok = p.number(); !ok {
 			raise(valueError, "Format specifier missing precision")
 		}
-		f.precision = precision
-		r.size(precision)
+		r.size(f.precision)
 	}
 	if len(p.rest) > 1 || len(p.rest) == 1 && p.rest[0] >= utf8.RuneSelf {
 		raise(valueError, "Invalid format specifier")
@@ -82,19 +88,6 @@ func (p *specReader) take(c rune) bool {
 	}
 	p.next()
 	return true
-}
-
-// alignment parses [[fill]align], and reports whether there is a fill.
-func (p *specReader) alignment(f *spec) (filled bool) {
-	const aligns = "<>=^"
-	if len(p.rest) > 1 && strings.ContainsRune(aligns, p.rest[1]) {
-		f.fill = string(p.next())
-		filled = true
-	}
-	if p.is(aligns) {
-		f.align = byte(p.next())
-	}
-	return filled
 }
 
 func (p *specReader) number() (n int, ok bool) {
@@ -151,13 +144,18 @@ func (r *run) formatText(s string, f spec) string {
 	case f.grouping != "":
 		raise(valueError, "Cannot specify '%s' with 's'.", f.grouping)
 	}
-	if f.precision >= 0 && f.precision < utf8.RuneCountInString(s) {
-		s = string([]rune(s)[:f.precision])
-	}
 	if f.align == 0 || f.align == '=' {
 		f.align = '<'
 	}
-	return r.pad(s, f)
+	return r.pad(cut(s, f.precision), f)
+}
+
+// cut returns the first n characters of a text; all of them if n is negative.
+func cut(s string, n int) string {
+	if n < 0 || n >= utf8.RuneCountInString(s) {
+		return s
+	}
+	return string([]rune(s)[:n])
 }
 
 // pad pads a text to the width.
@@ -183,19 +181,18 @@ func (r *run) number(sign, prefix, digits, rest string, f spec) string {
 		group = 4
 	}
 	fill := f.width - len(sign) - len(prefix) - len(rest)
-	if f.align == '=' && f.fill == "0" {
-		digits = grouped(digits, f.grouping, group, fill)
-	} else {
-		digits = grouped(digits, f.grouping, group, 0)
+	if f.align != '=' || f.fill != "0" {
+		fill = 0
 	}
-	head := sign + prefix
+	digits = grouped(digits, f.grouping, group, fill)
+	head, tail := sign+prefix, digits+rest
 	switch f.align {
 	case '=':
-		return head + r.spaces(f.fill, f.width-len(head)-len(digits)-len(rest)) + digits + rest
+		return head + r.spaces(f.fill, f.width-len(head)-len(tail)) + tail
 	case 0:
 		f.align = '>'
 	}
-	return r.pad(head+digits+rest, f)
+	return r.pad(head+tail, f)
 }
 
 // grouped inserts a separator between groups of digits, and pads them with zeros to a width.
@@ -249,52 +246,55 @@ func (r *run) formatInt(v *big.Int, f spec) string {
 	if f.noMinus {
 		raise(valueError, "Negative zero coercion (z) not allowed in format specifier with integer format code")
 	}
-	base, prefix := 10, ""
 	switch f.kind {
-	case 0, 'd', 'n':
-		if f.kind == 'n' && f.grouping != "" {
+	case 0, 'd', 'b', 'o', 'x', 'X':
+	case 'n':
+		if f.grouping != "" {
 			raise(valueError, "Cannot specify '%s' with 'n'.", f.grouping)
 		}
-	case 'b':
-		base, prefix = 2, "0b"
-	case 'o':
-		base, prefix = 8, "0o"
-	case 'x':
-		base, prefix = 16, "0x"
-	case 'X':
-		base, prefix = 16, "0X"
 	case 'c':
-		return r.formatChar(v, f)
+		if f.sign != '-' || f.alternate || f.grouping != "" {
+			raise(valueError, "Sign, alternate form or grouping not allowed with integer format specifier 'c'")
+		}
+		if f.align == 0 {
+			f.align = '<'
+		}
+		return r.pad(character(v), f)
 	default:
 		f.unknown("int")
 	}
-	if f.grouping == "," && base != 10 {
+	digits, prefix := intDigits(v, f.kind)
+	if f.grouping == "," && prefix != "" {
 		raise(valueError, "Cannot specify ',' with '%c'.", f.kind)
 	}
 	if !f.alternate {
 		prefix = ""
 	}
-	if base == 10 {
-		intText(v) // for its limit
-	}
-	digits := new(big.Int).Abs(v).Text(base)
-	if f.kind == 'X' {
-		digits = strings.ToUpper(digits)
-	}
 	return r.number(signOf(v.Sign() < 0, f), prefix, digits, "", f)
 }
 
-func (r *run) formatChar(v *big.Int, f spec) string {
-	if f.sign != '-' || f.alternate || f.grouping != "" {
-		raise(valueError, "Sign, alternate form or grouping not allowed with integer format specifier 'c'")
-	}
-	if !v.IsInt64() || v.Int64() < 0 || v.Int64() > utf8.MaxRune {
+// character is chr(n).
+func character(n *big.Int) string {
+	if !n.IsInt64() || n.Int64() < 0 || n.Int64() > utf8.MaxRune {
 		raise(overflowError, "%%c arg not in range(0x110000)")
 	}
-	if f.align == 0 {
-		f.align = '<'
+	return string(rune(n.Int64()))
+}
+
+// intDigits returns the digits of an int without its sign in the base of a format, and the prefix of that base.
+func intDigits(n *big.Int, kind byte) (digits, prefix string) {
+	abs := new(big.Int).Abs(n)
+	switch kind {
+	case 'b':
+		return abs.Text(2), "0b"
+	case 'o':
+		return abs.Text(8), "0o"
+	case 'x':
+		return abs.Text(16), "0x"
+	case 'X':
+		return strings.ToUpper(abs.Text(16)), "0X"
 	}
-	return r.pad(string(rune(v.Int64())), f)
+	return intText(abs), ""
 }
 
 func (r *run) formatFloat(v float64, f spec) string {
@@ -324,9 +324,6 @@ func (r *run) formatFloat(v float64, f spec) string {
 	}
 	whole := len(digits) - len(strings.TrimLeft(digits, "0123456789"))
 	if whole == 0 { // inf and nan
-		if f.fill == "0" && f.align == '=' {
-			return r.number(signOf(negative, f), "", digits, "", spec{fill: "0", align: '=', width: f.width})
-		}
 		return r.number(signOf(negative, f), "", digits, "", spec{fill: f.fill, align: f.align, width: f.width})
 	}
 	f.kind = 0
@@ -344,15 +341,22 @@ func plainFloat(x float64, f spec) string {
 	}
 	// Without a type the exponent is used from one digit less on, so that there is room for ".0".
 	p := max(1, f.precision)
-	e := strconv.FormatFloat(x, 'e', p-1, 64)
-	exponent, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:]) // FormatFloat writes one
+	mantissa, tail, exponent := scientific(x, p-1)
 	if exponent == p-1 && x != 0 && !strings.Contains(s, "e") {
-		return trimZeros(e[:strings.IndexByte(e, 'e')]) + e[strings.IndexByte(e, 'e'):]
+		return trimZeros(mantissa) + tail
 	}
 	if !strings.ContainsAny(s, ".e") {
 		s += ".0"
 	}
 	return s
+}
+
+// scientific returns the parts of a number in scientific notation, and its exponent.
+func scientific(x float64, precision int) (mantissa, tail string, exponent int) {
+	s := strconv.FormatFloat(x, 'e', precision, 64)
+	at := strings.IndexByte(s, 'e')
+	exponent, _ = strconv.Atoi(s[at+1:]) // FormatFloat writes one
+	return s[:at], s[at:], exponent
 }
 
 func trimZeros(s string) string {
@@ -364,21 +368,14 @@ func trimZeros(s string) string {
 
 // floatDigits formats a float that is not negative as C does, with e, f, g or their capitals.
 func floatDigits(x float64, kind byte, precision int, alternate bool) string {
-	lower := kind | 0x20
-	if math.IsInf(x, 0) || math.IsNaN(x) {
-		s := strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(x, 'f', -1, 64)), "+")
-		if kind < 'a' {
-			return strings.ToUpper(s)
-		}
-		return s
-	}
 	s := ""
-	switch lower {
-	case 'e', 'f':
+	switch lower := kind | 0x20; {
+	case math.IsInf(x, 0) || math.IsNaN(x):
+		s = floatText(x)
+	case lower == 'e' || lower == 'f':
 		s = strconv.FormatFloat(x, lower, precision, 64)
 		if alternate && precision == 0 {
-			s = strings.Replace(s+"e", "e", ".e", 1)
-			s = strings.TrimSuffix(s, "e")
+			s = strings.TrimSuffix(strings.Replace(s+"e", "e", ".e", 1), "e")
 		}
 	default:
 		s = generalDigits(x, precision, alternate)
@@ -392,19 +389,15 @@ func floatDigits(x float64, kind byte, precision int, alternate bool) string {
 // generalDigits is %g: an exponent below 1e-4 and from 10^precision on, no trailing zeros unless it is alternate.
 func generalDigits(x float64, precision int, alternate bool) string {
 	precision = max(1, precision)
-	e := strconv.FormatFloat(x, 'e', precision-1, 64)
-	at := strings.IndexByte(e, 'e')
-	exponent, _ := strconv.Atoi(e[at+1:]) // FormatFloat writes one
-	mantissa, tail := e[:at], e[at:]
+	mantissa, tail, exponent := scientific(x, precision-1)
 	if exponent >= -4 && exponent < precision {
 		mantissa, tail = strconv.FormatFloat(x, 'f', precision-1-exponent, 64), ""
 	}
-	if alternate {
-		if !strings.Contains(mantissa, ".") {
-			mantissa += "."
-		}
-	} else {
+	switch {
+	case !alternate:
 		mantissa = trimZeros(mantissa)
+	case !strings.Contains(mantissa, "."):
+		mantissa += "."
 	}
 	return mantissa + tail
 }

@@ -2,11 +2,11 @@ package jinja
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -144,15 +144,8 @@ func jsonScalar(v any) (s string, ok bool) {
 	case *big.Int:
 		return intText(v), true
 	case float64:
-		switch {
-		case math.IsInf(v, 1):
-			return "Infinity", true
-		case math.IsInf(v, -1):
-			return "-Infinity", true
-		case math.IsNaN(v):
-			return "NaN", true
-		}
-		return floatText(v), true
+		s = floatText(v)
+		return cmp.Or(map[string]string{"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[s], s), true
 	}
 	return "", false
 }

@@ -189,20 +189,14 @@ func (r *run) repeat(a, n any) (any, bool) {
 	}
 	count := max(0, r.index(n))
 	if s, ok := text(a); ok {
-		if count > 0 && len(s) > r.limits.Output/count {
-			r.size(r.limits.Output + 1)
-		}
-		r.size(len(s) * count)
+		r.size(r.times(count, len(s)))
 		return likeText(a, strings.Repeat(s, count)), true
 	}
 	l, ok := a.(*list)
 	if !ok {
 		return nil, false
 	}
-	if count > 0 && len(l.items) > r.limits.Output/count {
-		r.size(r.limits.Output + 1)
-	}
-	r.size(16 * len(l.items) * count)
+	r.size(16 * r.times(count, len(l.items)))
 	if len(l.items) == 0 {
 		count = 0
 	}
@@ -400,18 +394,11 @@ func intText(v *big.Int) string {
 
 // floatText is repr(f): the shortest digits that round to f, with an exponent below 1e-4 and from 1e16 on.
 func floatText(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	case math.IsNaN(f):
-		return "nan"
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'f', -1, 64), "+"))
 	}
-	e := strconv.FormatFloat(f, 'e', -1, 64)
-	exponent, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:]) // FormatFloat writes one
-	if exponent < -4 || exponent >= 16 {
-		return e
+	if mantissa, tail, exponent := scientific(f, -1); exponent < -4 || exponent >= 16 {
+		return mantissa + tail
 	}
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if !strings.Contains(s, ".") {

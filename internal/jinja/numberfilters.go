@@ -24,9 +24,6 @@ func (r *run) intFilter(v any, a arg) any {
 	case int, bool, *big.Int:
 		return positive(v)
 	case float64:
-		if math.IsInf(v, 0) {
-			raise(overflowError, "cannot convert float infinity to integer")
-		}
 		if math.IsNaN(v) {
 			return args[0]
 		}
@@ -170,11 +167,7 @@ func (r *run) roundFilter(v any, a arg) any {
 
 // round is round(v, digits): to nearest, ties to even.
 func (r *run) round(v, digits any) any {
-	switch v.(type) {
-	case *undefined:
-		raise(typeError, "type Undefined doesn't define __round__ method")
-	case float64, int, bool, *big.Int:
-	default:
+	if !isNumber(v) {
 		raise(typeError, "type %s doesn't define __round__ method", typeName(v))
 	}
 	f, isFloat := v.(float64)

@@ -149,12 +149,9 @@ func (p *parser) compare() node {
 		case slices.Contains([]kind{"==", "!=", "<", "<=", ">", ">="}, t.kind):
 			p.next()
 			n.ops = append(n.ops, string(t.kind))
-		case t.isName("in"):
-			p.next()
+		case p.skipName("in"):
 			n.ops = append(n.ops, "in")
-		case t.isName("not") && p.look().isName("in"):
-			p.next()
-			p.next()
+		case p.skipNames("not", "in"):
 			n.ops = append(n.ops, "not in")
 		case len(n.ops) == 0:
 			return n.x
@@ -238,7 +235,13 @@ func (p *parser) primary(attributes bool) node {
 	case "[":
 		return &listNode{p.elements("[", "]", p.expression)}
 	case "{":
-		return p.dict()
+		n := &dictNode{}
+		n.values = p.elements("{", "}", func() node {
+			n.keys = append(n.keys, p.expression())
+			p.expect(":")
+			return p.expression()
+		})
+		return n
 	default:
 		p.fail("unexpected %s", t.describe())
 		return nil
@@ -260,16 +263,6 @@ func (p *parser) elements(open, end kind, read func() node) []node {
 	}
 	p.expect(end)
 	return items
-}
-
-func (p *parser) dict() node {
-	n := &dictNode{}
-	n.values = p.elements("{", "}", func() node {
-		n.keys = append(n.keys, p.expression())
-		p.expect(":")
-		return p.expression()
-	})
-	return n
 }
 
 // postfix parses attributes, items and calls.

@@ -190,15 +190,15 @@ func init() {
 		"for": (*parser).forLoop, "if": (*parser).ifStatement, "set": (*parser).set, "with": (*parser).with,
 		"macro": (*parser).macro, "call": (*parser).callBlock, "filter": (*parser).filterBlock,
 		"print": (*parser).print, "block": (*parser).namedBlock, "autoescape": (*parser).autoescape,
-		"generation": (*parser).generation, "break": (*parser).breakLoop, "continue": (*parser).continueLoop,
-		"extends": (*parser).extends, "include": (*parser).include, "import": (*parser).importAll,
-		"from": (*parser).importFrom,
+		"include": (*parser).include, "import": (*parser).importAll, "from": (*parser).importFrom,
+		"break":    func(_ *parser, line int) node { return &jumpNode{breakLoop, line} },
+		"continue": func(_ *parser, line int) node { return &jumpNode{continueLoop, line} },
+		"extends":  func(p *parser, line int) node { return p.unavailable("extends", line) },
+		"generation": func(p *parser, line int) node {
+			return &callBlockNode{macro: &macroNode{line: line, body: p.whole("endgeneration")}, line: line}
+		},
 	}
 }
-
-func (p *parser) breakLoop(line int) node { return &jumpNode{breakLoop, line} }
-
-func (p *parser) continueLoop(line int) node { return &jumpNode{continueLoop, line} }
 
 func (p *parser) set(line int) node {
 	target := p.assignTarget("", true)
@@ -341,10 +341,6 @@ func (p *parser) callBlock(line int) node {
 	return n
 }
 
-func (p *parser) generation(line int) node {
-	return &callBlockNode{macro: &macroNode{line: line, body: p.whole("endgeneration")}, line: line}
-}
-
 func (p *parser) filterBlock(line int) node {
 	filter, _ := p.filters(p.filter(nil)).(*filterNode)
 	return &filterBlockNode{filter, p.whole("endfilter"), line}
@@ -361,13 +357,14 @@ func (p *parser) print(line int) node {
 	return n
 }
 
-func (p *parser) extends(line int) node {
-	return &unavailableNode{what: "extends", loads: []node{p.expression()}, line: line}
+// unavailable parses the template that a statement names.
+func (p *parser) unavailable(what string, line int) *unavailableNode {
+	return &unavailableNode{what: what, loads: []node{p.expression()}, line: line}
 }
 
-// context skips "with context" and "without context".
-func (p *parser) context() bool {
-	if !p.cur().isAny("with", "without") || !p.look().isName("context") {
+// skipNames consumes two names if they come next.
+func (p *parser) skipNames(first, second string) bool {
+	if !p.cur().isName(first) || !p.look().isName(second) {
 		return false
 	}
 	p.next()
@@ -375,18 +372,20 @@ func (p *parser) context() bool {
 	return true
 }
 
+// context skips "with context" and "without context".
+func (p *parser) context() bool {
+	return p.skipNames("with", "context") || p.skipNames("without", "context")
+}
+
 func (p *parser) include(line int) node {
-	n := &unavailableNode{what: "include", loads: []node{p.expression()}, line: line}
-	if p.cur().isName("ignore") && p.look().isName("missing") {
-		p.next()
-		p.next()
-	}
+	n := p.unavailable("include", line)
+	p.skipNames("ignore", "missing")
 	p.context()
 	return n
 }
 
 func (p *parser) importAll(line int) node {
-	n := &unavailableNode{what: "import", loads: []node{p.expression()}, line: line}
+	n := p.unavailable("import", line)
 	p.expectName("as")
 	n.stores = []string{p.nameTarget().name}
 	p.context()
@@ -394,14 +393,11 @@ func (p *parser) importAll(line int) node {
 }
 
 func (p *parser) importFrom(line int) node {
-	n := &unavailableNode{what: "import", loads: []node{p.expression()}, line: line}
+	n := p.unavailable("import", line)
 	p.expectName("import")
 	for {
 		if len(n.stores) > 0 {
 			p.expect(",")
-		}
-		if p.cur().kind != tokName {
-			p.expect(tokName)
 		}
 		if p.context() {
 			return n

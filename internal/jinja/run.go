@@ -113,6 +113,14 @@ func (r *run) size(n int) {
 	r.charge(n)
 }
 
+// times returns n * each, which must not exceed the limit of a text.
+func (r *run) times(n, each int) int {
+	if each > 0 && n > r.limits.Output/each {
+		r.size(r.limits.Output + 1)
+	}
+	return n * each
+}
+
 // write writes text.
 func (r *run) write(s string) {
 	r.charge(len(s))

@@ -88,7 +88,7 @@ func init() {
 		"split": (*run).split, "rsplit": (*run).rsplit, "splitlines": (*run).splitlines,
 		"partition": partition(strings.Index), "rpartition": partition(strings.LastIndex),
 		"startswith": fix("startswith", strings.HasPrefix), "endswith": fix("endswith", strings.HasSuffix),
-		"removeprefix": cut("removeprefix", strings.TrimPrefix), "removesuffix": cut("removesuffix", strings.TrimSuffix),
+		"removeprefix": trim("removeprefix", strings.TrimPrefix), "removesuffix": trim("removesuffix", strings.TrimSuffix),
 		"find": find("find", strings.Index, false), "rfind": find("rfind", strings.LastIndex, false),
 		"index": find("index", strings.Index, true), "rindex": find("rindex", strings.LastIndex, true),
 		"count": (*run).count, "replace": (*run).replace, "join": (*run).join,
@@ -213,36 +213,34 @@ func partition(index func(s, sep string) int) func(r *run, s string, a arg) any 
 	}
 }
 
-// part returns s[start:stop], and its offset in code points; ok is false if start is after the end.
-func (r *run) part(s string, start, stop any) (out string, offset int, ok bool) {
-	if start == nil && stop == nil {
-		return s, 0, true
+// within binds the arguments of a method that searches a text in s[start:end]. It returns the text, that part of s, and
+// its offset in code points; ok is false if start is after the end.
+func (r *run) within(name, s string, a arg) (sought any, part string, offset int, ok bool) {
+	args := a.bind(name, positional("sub"), optionalPositional("start", nil), optionalPositional("end", nil))
+	if args[1] == nil && args[2] == nil {
+		return args[0], s, 0, true
 	}
 	n := utf8.RuneCountInString(s)
 	what := "slice indices must be integers or None or have an __index__ method"
 	from, to := 0, math.MaxInt
-	if start != nil {
-		from = r.clampInt(start, what)
+	if args[1] != nil {
+		from = r.clampInt(args[1], what)
 	}
-	if stop != nil {
-		to = r.clampInt(stop, what)
+	if args[2] != nil {
+		to = r.clampInt(args[2], what)
 	}
-	if from > n {
-		return "", 0, false
+	ok = from <= n
+	if from, to = clampRange(from, to, n); !ok || from > to {
+		return args[0], "", 0, false
 	}
-	from, to = clampRange(from, to, n)
-	if from > to {
-		return "", 0, false
-	}
-	return string([]rune(s)[from:to]), from, true
+	return args[0], string([]rune(s)[from:to]), from, true
 }
 
 func fix(name string, has func(s, fix string) bool) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
-		args := a.bind(name, positional("prefix"), optionalPositional("start", nil), optionalPositional("end", nil))
-		part, _, ok := r.part(s, args[1], args[2])
-		fixes := []any{args[0]}
-		if t, isList := args[0].(*list); isList && t.tuple {
+		fix, part, _, ok := r.within(name, s, a)
+		fixes := []any{fix}
+		if t, isList := fix.(*list); isList && t.tuple {
 			fixes = t.items
 		}
 		for _, f := range fixes {
@@ -258,35 +256,30 @@ func fix(name string, has func(s, fix string) bool) func(r *run, s string, a arg
 	}
 }
 
-func cut(name string, trim func(s, fix string) string) func(r *run, s string, a arg) any {
+func trim(name string, cut func(s, fix string) string) func(r *run, s string, a arg) any {
 	return func(_ *run, s string, a arg) any {
-		return trim(s, textArg(a.bind(name, positional("fix"))[0]))
+		return cut(s, textArg(a.bind(name, positional("fix"))[0]))
 	}
 }
 
 func find(name string, index func(s, sub string) int, must bool) func(r *run, s string, a arg) any {
 	return func(r *run, s string, a arg) any {
-		args := a.bind(name, positional("sub"), optionalPositional("start", nil), optionalPositional("end", nil))
-		sub := textArg(args[0])
-		part, offset, ok := r.part(s, args[1], args[2])
-		at := -1
-		if ok {
-			at = index(part, sub)
-		}
-		if at < 0 {
-			if must {
-				raise(valueError, "substring not found")
+		sought, part, offset, ok := r.within(name, s, a)
+		if sub := textArg(sought); ok {
+			if at := index(part, sub); at >= 0 {
+				return offset + utf8.RuneCountInString(part[:at])
 			}
-			return -1
 		}
-		return offset + utf8.RuneCountInString(part[:at])
+		if must {
+			raise(valueError, "substring not found")
+		}
+		return -1
 	}
 }
 
 func (r *run) count(s string, a arg) any {
-	args := a.bind("count", positional("sub"), optionalPositional("start", nil), optionalPositional("end", nil))
-	sub := textArg(args[0])
-	part, _, ok := r.part(s, args[1], args[2])
+	sought, part, _, ok := r.within("count", s, a)
+	sub := textArg(sought)
 	if !ok {
 		return 0
 	}
@@ -305,10 +298,7 @@ func (r *run) replaced(s, old, new string, count int) string {
 		n = min(n, count)
 	}
 	if grow := len(new) - len(old); grow > 0 {
-		if n > r.limits.Output/grow {
-			r.size(r.limits.Output + 1)
-		}
-		r.size(len(s) + n*grow)
+		r.size(len(s) + r.times(n, grow))
 	}
 	r.charge(len(s))
 	return strings.Replace(s, old, new, n)
@@ -336,10 +326,7 @@ func (r *run) spaces(fill string, n int) string {
 	if n <= 0 {
 		return ""
 	}
-	if n > r.limits.Output/len(fill) {
-		r.size(r.limits.Output + 1)
-	}
-	r.size(n * len(fill))
+	r.size(r.times(n, len(fill)))
 	return strings.Repeat(fill, n)
 }
 
