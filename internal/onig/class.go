@@ -1,8 +1,6 @@
 package onig
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,13 +9,13 @@ import (
 )
 
 // escape parses what follows a backslash outside a class.
-func (p *parser) escape() (node, error) {
+func (p *parser) escape() node {
 	if p.rest == "" {
-		return nil, errors.New("it ends in a backslash")
+		fail("it ends in a backslash")
 	}
 	if p.fancy {
-		if n, err := p.fancyEscape(); n != nil || err != nil {
-			return n, err
+		if n := p.fancyEscape(); n != nil {
+			return n
 		}
 	}
 	switch p.rest[0] {
@@ -25,124 +23,103 @@ func (p *parser) escape() (node, error) {
 		kind := map[rune]assertion{
 			'A': textStart, 'z': textEnd, 'Z': textEndOrNewline, 'b': wordBoundary, 'B': notWordBoundary,
 		}
-		return assertNode{kind[p.next()]}, nil
+		return assertNode{kind[p.next()]}
 	case 'R':
 		p.next()
 		breaks := &set{spans: []span{{'\n', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}}
-		pair := seqNode{p.exactly('\r'), p.exactly('\n')}
-		return atomicNode{altNode{pair, charNode{breaks}}}, nil
+		pair := seqNode{exactly('\r'), exactly('\n')}
+		return atomicNode{altNode{pair, charNode{breaks}}}
 	}
-	s, r, err := p.escaped()
-	if err != nil {
-		return nil, err
+	s, r := p.escaped()
+	if s == nil {
+		return p.literal(r)
 	}
-	if s != nil {
-		return charNode{s}, nil
-	}
-	return p.literal(r), nil
+	return charNode{s}
 }
 
-func (p *parser) exactly(r rune) node { return charNode{&set{spans: []span{{r, r}}}} }
+func exactly(r rune) node { return charNode{&set{spans: []span{{r, r}}}} }
 
 // escaped parses the escapes that mean the same inside and outside a class: a set or one character.
-func (p *parser) escaped() (*set, rune, error) {
+func (p *parser) escaped() (*set, rune) {
 	if p.rest == "" {
-		return nil, 0, errors.New("it ends in a backslash")
+		fail("it ends in a backslash")
 	}
-	switch r := p.next(); r {
-	case 't':
-		return nil, '\t', nil
-	case 'n':
-		return nil, '\n', nil
-	case 'r':
-		return nil, '\r', nil
-	case 'f':
-		return nil, '\f', nil
-	case 'v':
-		return nil, '\v', nil
-	case 'a':
-		return nil, '\a', nil
-	case 'e':
-		return nil, 0x1b, nil
+	r := p.next()
+	if control := strings.IndexRune("tnrfvae", r); control >= 0 {
+		return nil, rune("\t\n\r\f\v\a\x1b"[control])
+	}
+	var s *set
+	switch r {
 	case 'd', 'D':
-		return &set{mask: mask("Nd"), negate: r == 'D'}, 0, nil
+		s = &set{mask: mask("Nd")}
 	case 's', 'S':
-		s := spaces()
-		s.negate = r == 'S'
-		return s, 0, nil
+		s = spaces()
 	case 'h', 'H':
-		s := hexDigits()
-		s.negate = r == 'H'
-		return s, 0, nil
+		s = hexDigits()
 	case 'w', 'W':
-		s, err := property("Word")
 		if p.fancy {
-			s, err = fancyWord(), nil
+			s = &set{parts: []*set{fancyWord()}}
+		} else {
+			s = &set{parts: []*set{property("Word")}}
 		}
-		return &set{parts: []*set{s}, negate: r == 'W'}, 0, err
 	case 'p', 'P':
-		s, err := p.namedProperty(r == 'P')
-		return s, 0, err
+		return p.namedProperty(r == 'P'), 0
 	case 'x', 'u':
-		code, err := p.codePoint(r)
-		return nil, code, err
+		return nil, p.codePoint(r)
 	default:
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return nil, 0, fmt.Errorf(`escape "\%c" is not supported`, r)
+			fail(`escape "\%c" is not supported`, r)
 		}
-		return nil, r, nil
+		return nil, r
 	}
+	s.negate = unicode.IsUpper(r)
+	return s, 0
 }
 
 // namedProperty parses {Name} or {^Name}.
-func (p *parser) namedProperty(negate bool) (*set, error) {
+func (p *parser) namedProperty(negate bool) *set {
 	name, after, closed := strings.Cut(strings.TrimPrefix(p.rest, "{"), "}")
 	if p.fancy && p.rest != "" && p.rest[0] != '{' { // one letter
 		name, after = p.rest[:1], p.rest[1:]
 	} else if !p.take("{") || !closed {
-		return nil, errors.New(`\p has no name in braces`)
+		fail(`\p has no name in braces`)
 	}
 	p.rest = after
 	if bare, ok := strings.CutPrefix(name, "^"); ok {
 		name, negate = bare, !negate
 	}
 	if p.flags.fold && (name == "Lu" || name == "Ll" || name == "Lt") {
-		return nil, fmt.Errorf(`\p{%s} is not supported in case-insensitive matching`, name)
+		fail(`\p{%s} is not supported in case-insensitive matching`, name)
 	}
-	s, err := property(name)
+	var s *set
 	if p.fancy {
-		s, err = p.fancyProperty(name)
+		s = p.fancyProperty(name)
+	} else {
+		s = property(name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &set{parts: s.parts, mask: s.mask, spans: s.spans, negate: negate}, nil
+	return &set{parts: s.parts, mask: s.mask, spans: s.spans, negate: negate}
 }
 
 // codePoint parses the digits of \xHH, \x{H...} and \uHHHH.
-func (p *parser) codePoint(kind rune) (rune, error) {
+func (p *parser) codePoint(kind rune) rune {
 	var hex string
-	switch {
-	case kind == 'x' && p.take("{"):
-		var closed bool
-		if hex, p.rest, closed = strings.Cut(p.rest, "}"); !closed {
-			return 0, errors.New(`\x{ has no end`)
-		}
-	default:
+	if kind == 'x' && p.take("{") {
+		hex = p.until("}", `\x{ has no end`)
+	} else {
 		n := min(len(p.rest), map[rune]int{'x': 2, 'u': 4}[kind])
 		hex, p.rest = p.rest[:n], p.rest[n:]
 	}
 	code, err := strconv.ParseUint(hex, 16, 32)
 	if err != nil || !utf8.ValidRune(rune(code)) || !p.fancy && kind == 'x' && len(hex) <= 2 && code >= utf8.RuneSelf {
-		return 0, fmt.Errorf(`\%c%s is not a character`, kind, hex)
+		fail(`\%c%s is not a character`, kind, hex)
 	}
-	return rune(code), nil
+	return rune(code)
 }
 
 // class parses what follows an opening bracket.
-func (p *parser) class() (*set, error) {
+func (p *parser) class() *set {
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("classes are nested deeper than %d", maxDepth)
+		fail("classes are nested deeper than %d", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	whole := &set{negate: p.take("^")}
@@ -153,17 +130,15 @@ func (p *parser) class() (*set, error) {
 	for {
 		switch {
 		case p.rest == "":
-			return nil, errors.New("a class has no end")
+			fail("a class has no end")
 		case p.take("]"):
 			whole.and = append(whole.and, p.fold(part))
-			return whole.flat(), nil
+			return whole.flat()
 		case p.take("&&"):
 			whole.and = append(whole.and, p.fold(part))
 			part = &set{}
 		default:
-			if err := p.member(part); err != nil {
-				return nil, err
-			}
+			p.member(part)
 		}
 	}
 }
@@ -182,44 +157,36 @@ func (s *set) flat() *set {
 }
 
 // member parses the next member of a class, and adds it to part.
-func (p *parser) member(part *set) error {
-	if err := p.fancyMember(); err != nil {
-		return err
-	}
-	if p.take("[:") {
-		return p.posix(part)
+func (p *parser) member(part *set) {
+	p.fancyMember()
+	if p.take("[:") { // the name of a class, such as [:alpha:]
+		name, negate := strings.CutPrefix(p.until(":]", "[: has no end"), "^")
+		s := bracketed(name)
+		part.parts = append(part.parts, &set{mask: s.mask, spans: s.spans, parts: s.parts, negate: negate})
+		return
 	}
 	if p.take("[") {
-		inner, err := p.class()
-		if err != nil {
-			return err
-		}
-		part.parts = append(part.parts, inner)
-		return nil
+		part.parts = append(part.parts, p.class())
+		return
 	}
-	s, lo, err := p.classChar()
-	if err != nil {
-		return err
-	}
+	s, lo := p.classChar()
+	ranged := strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]")
 	if s != nil {
 		part.add(s)
-		return p.fancyAfterSet()
-	}
-	if err := p.fancyMember(); err != nil {
-		return err
-	}
-	hi := lo
-	if strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {
-		p.next()
-		if s, hi, err = p.classChar(); err != nil {
-			return err
+		if p.fancy && ranged {
+			fail("a range begins with a set of characters")
 		}
-		if s != nil || hi < lo {
-			return fmt.Errorf("a range from %q has no end above it", lo)
+		return
+	}
+	p.fancyMember()
+	hi := lo
+	if ranged {
+		p.next()
+		if s, hi = p.classChar(); s != nil || hi < lo {
+			fail("a range from %q has no end above it", lo)
 		}
 	}
 	part.spans = append(part.spans, span{lo, hi})
-	return nil
 }
 
 // add adds a set to a union.
@@ -233,33 +200,17 @@ func (s *set) add(o *set) {
 	s.parts = append(s.parts, o.parts...)
 }
 
-func (p *parser) classChar() (*set, rune, error) {
+func (p *parser) classChar() (*set, rune) {
 	if p.rest == "" {
-		return nil, 0, errors.New("a class has no end")
+		fail("a class has no end")
 	}
 	if r := p.next(); r != '\\' {
-		return nil, r, nil
+		return nil, r
 	}
 	if p.take("b") {
-		return nil, '\b', nil
+		return nil, '\b'
 	}
 	return p.escaped()
-}
-
-// posix parses the name of a class such as [:alpha:].
-func (p *parser) posix(part *set) error {
-	name, after, closed := strings.Cut(p.rest, ":]")
-	if !closed {
-		return errors.New("[: has no end")
-	}
-	p.rest = after
-	bare, negate := strings.CutPrefix(name, "^")
-	s, err := bracketed(bare)
-	if err != nil {
-		return err
-	}
-	part.parts = append(part.parts, &set{mask: s.mask, spans: s.spans, parts: s.parts, negate: negate})
-	return nil
 }
 
 // fold adds the other cases of the characters of a union if matching ignores case, and sorts long lists of spans.

@@ -1,10 +1,6 @@
 package onig
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // CompileFancy compiles a pattern in the syntax of fancy-regex 0.19, the engine of tiktoken. It differs from that of
 // Oniguruma: a plus after a repetition with braces makes it possessive; ^ and $ match at the ends of the text, or of
@@ -12,16 +8,7 @@ import (
 // pattern; \w includes the joiners U+200C and U+200D; in case-insensitive matching one character never equals two; and
 // hexadecimal escapes are code points. Unsupported syntax is an error that names it: two quantifiers in a row, the
 // options x, U and R, differences of classes, POSIX classes, \Z, \R, \< and \>.
-func CompileFancy(pattern string) (*Regexp, error) {
-	n, err := (&parser{rest: pattern, fancy: true}).all()
-	if err == nil && endless(n) {
-		err = errors.New("a repetition of what can match no text is not supported: engines differ on it")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("regex %q: %w", pattern, err)
-	}
-	return assemble(pattern, n)
-}
+func CompileFancy(pattern string) (*Regexp, error) { return assemble(pattern, true) }
 
 // fancyAnchor returns the assertion for ^ or $.
 func (p *parser) fancyAnchor(r rune) node {
@@ -36,47 +23,22 @@ func (p *parser) fancyAnchor(r rune) node {
 	return assertNode{textEnd}
 }
 
-// fancyOption sets the option of a letter of (?i) or (?i:...).
-func (p *parser) fancyOption(r rune, on bool) error {
-	switch r {
-	case 'i':
-		p.flags.fold = on
-	case 'm':
-		p.flags.multiLine = on
-	case 's':
-		p.flags.dotAll = on
-	default:
-		return fmt.Errorf("group option %q is not supported", r)
-	}
-	return nil
-}
-
-// fancyInline checks the position of options without a colon. In a group they would apply after its end, too.
-func (p *parser) fancyInline() error {
-	if p.depth > 1 {
-		return errors.New("options without a colon are not supported inside a group: write (?i:...)")
-	}
-	return nil
-}
-
-// errFancyBrace is the error for a brace without a number, or after something that cannot be repeated, such as a
-// comment: fancy-regex repeats what is before the comment.
-var errFancyBrace = errors.New(`a brace that is a character must be written \{`)
+// fancyBrace is the error for a brace without a number, or after something that cannot be repeated, such as a comment:
+// fancy-regex repeats what is before the comment.
+const fancyBrace = `a brace that is a character must be written \{`
 
 // fancyRepeated parses the quantifier after n.
-func (p *parser) fancyRepeated(n node) (node, error) {
-	lo, hi, ok, err := p.quantifier()
+func (p *parser) fancyRepeated(n node) node {
+	lo, hi, ok := p.quantifier()
 	switch {
-	case err != nil:
-		return nil, err
 	case !ok && strings.HasPrefix(p.rest, "{"):
-		return nil, errFancyBrace
+		fail(fancyBrace)
 	case !ok:
-		return n, nil
+		return n
 	}
 	switch n.(type) {
 	case assertNode, lookNode:
-		return nil, errors.New("an anchor or a lookaround cannot be repeated")
+		fail("an anchor or a lookaround cannot be repeated")
 	}
 	mode := greedy
 	if p.take("?") {
@@ -85,21 +47,21 @@ func (p *parser) fancyRepeated(n node) (node, error) {
 		mode = possessive
 	}
 	if p.rest != "" && strings.IndexByte("*+?{", p.rest[0]) >= 0 {
-		return nil, errors.New("two quantifiers in a row are not supported: engines differ on them")
+		fail("two quantifiers in a row are not supported: engines differ on them")
 	}
-	return repeatNode{n, lo, hi, mode}, nil
+	return repeatNode{n, lo, hi, mode}
 }
 
 // fancyEscape parses an escape outside a class that differs from Oniguruma's; nil if it does not differ.
-func (p *parser) fancyEscape() (node, error) {
+func (p *parser) fancyEscape() node {
 	switch r := p.rest[0]; r {
 	case 'b', 'B':
 		p.next()
-		return boundary(fancyWord(), r == 'B'), nil
+		return boundary(fancyWord(), r == 'B')
 	case 'Z', 'R', '<', '>':
-		return nil, fmt.Errorf(`escape "\%c" is not supported`, r)
+		fail(`escape "\%c" is not supported`, r)
 	}
-	return nil, nil
+	return nil
 }
 
 // boundary matches between a member of word and another character, or, negated, everywhere else.
@@ -119,13 +81,13 @@ func fancyWord() *set {
 }
 
 // fancyProperty returns a property; in case-insensitive matching, with the other cases of its members.
-func (p *parser) fancyProperty(name string) (*set, error) {
+func (p *parser) fancyProperty(name string) *set {
 	if name == "Word" { // Oniguruma's
-		return nil, errors.New(`\p{Word} is not supported: write \w`)
+		fail(`\p{Word} is not supported: write \w`)
 	}
-	s, err := property(name)
-	if err != nil || !p.flags.fold {
-		return s, err
+	s := property(name)
+	if !p.flags.fold {
+		return s
 	}
 	more := &set{}
 	members := (&set{mask: s.mask, spans: s.spans, parts: s.parts}).freeze()
@@ -135,26 +97,14 @@ func (p *parser) fancyProperty(name string) (*set, error) {
 		}
 	}
 	more.spans = merged(more.spans)
-	return &set{parts: []*set{s, more}}, nil
+	return &set{parts: []*set{s, more}}
 }
 
 // fancyMember rejects syntax with a different meaning at the beginning of a member of a class, or after it.
-func (p *parser) fancyMember() error {
-	if !p.fancy {
-		return nil
-	}
+func (p *parser) fancyMember() {
 	for _, mark := range []string{"[:", "--", "~~"} {
-		if strings.HasPrefix(p.rest, mark) {
-			return fmt.Errorf("%q in a class is not supported", mark)
+		if p.fancy && strings.HasPrefix(p.rest, mark) {
+			fail("%q in a class is not supported", mark)
 		}
 	}
-	return nil
-}
-
-// fancyAfterSet rejects a range that begins with a set.
-func (p *parser) fancyAfterSet() error {
-	if p.fancy && strings.HasPrefix(p.rest, "-") && !strings.HasPrefix(p.rest, "-]") {
-		return errors.New("a range begins with a set of characters")
-	}
-	return nil
 }

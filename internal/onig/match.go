@@ -185,11 +185,7 @@ func (m *matcher) choose(i *inst, pc, pos int) (int, int, bool) {
 		m.stack = append(m.stack, frame{pc, end, n, end})
 		return pc + 1, end, true
 	}
-	return m.chooseRun(i, pc, pos)
-}
-
-// chooseRun takes the longest run, and pushes the shorter ones.
-func (m *matcher) chooseRun(i *inst, pc, pos int) (int, int, bool) {
+	// Take the longest run, and push the shorter ones.
 	end, n := m.longest(i, pc, pos)
 	if n < i.min {
 		return 0, 0, false
@@ -253,20 +249,15 @@ func (m *matcher) back(base int) (pc, pos int, ok bool) {
 				m.stack = m.stack[:top]
 			}
 			if m.memo != nil && i.max == math.MaxInt {
-				m.tried(f, f.pos-n)
+				s := state{f.pc, f.end} // the ends between this and the longest have been tried before
+				if before, seen := m.memo.ends[s]; seen && f.pos-n < before {
+					m.memo.ends[s] = f.pos - n
+				}
 			}
 			return f.pc + 1, f.pos - n, true
 		}
 	}
 	return 0, 0, false
-}
-
-// tried records an end of a run. Those between it and the longest have been tried before.
-func (m *matcher) tried(f frame, end int) {
-	s := state{f.pc, f.end}
-	if before, seen := m.memo.ends[s]; seen && end < before {
-		m.memo.ends[s] = end
-	}
 }
 
 // exhaust records that a lazy run failed with all its ends.

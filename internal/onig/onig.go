@@ -15,6 +15,7 @@ package onig
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -27,21 +28,30 @@ type Regexp struct {
 }
 
 // Compile compiles a pattern in the syntax of Oniguruma.
-func Compile(pattern string) (*Regexp, error) {
-	n, err := parse(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("regex %q: %w", pattern, err)
-	}
-	return assemble(pattern, n)
-}
+func Compile(pattern string) (*Regexp, error) { return assemble(pattern, false) }
 
-func assemble(pattern string, n node) (*Regexp, error) {
-	re := &Regexp{guarded: endless(n)}
-	var err error
-	re.empty = first(n, &re.first)
-	if re.code, err = compile(n); err != nil {
-		return nil, fmt.Errorf("regex %q: %w", pattern, err)
+// syntaxError is the panic value for a pattern that is not valid.
+type syntaxError string
+
+func fail(format string, args ...any) { panic(syntaxError(fmt.Sprintf(format, args...))) }
+
+func assemble(pattern string, fancy bool) (re *Regexp, err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case syntaxError:
+			re, err = nil, fmt.Errorf("regex %q: %s", pattern, string(e))
+		default:
+			panic(e)
+		}
+	}()
+	n := (&parser{rest: pattern, fancy: fancy}).all()
+	re = &Regexp{guarded: endless(n)}
+	if fancy && re.guarded {
+		fail("a repetition of what can match no text is not supported: engines differ on it")
 	}
+	re.empty = first(n, &re.first)
+	re.code = compile(n)
 	return re, nil
 }
 
@@ -49,24 +59,15 @@ func assemble(pattern string, n node) (*Regexp, error) {
 func endless(n node) bool {
 	switch n := n.(type) {
 	case seqNode:
-		return anyEndless(n)
+		return slices.ContainsFunc(n, endless)
 	case altNode:
-		return anyEndless(n)
+		return slices.ContainsFunc(n, endless)
 	case repeatNode:
 		return n.max < 0 && first(n.what, new([256]bool)) || endless(n.what)
 	case atomicNode:
 		return endless(n.what)
 	case lookNode:
 		return endless(n.what)
-	}
-	return false
-}
-
-func anyEndless(nodes []node) bool {
-	for _, n := range nodes {
-		if endless(n) {
-			return true
-		}
 	}
 	return false
 }
@@ -106,14 +107,12 @@ func width(text string, i int) int {
 // Class compiles a class, such as `[\p{L}_]`, to a test of single characters. It panics if it is not a class: classes
 // are constants of a program.
 func Class(pattern string) func(rune) bool {
-	n, err := parse(pattern)
+	re, err := Compile(pattern)
 	if err != nil {
-		panic(fmt.Sprintf("onig: class %q: %v", pattern, err))
+		panic("onig: " + err.Error())
 	}
-	if seq, ok := n.(seqNode); ok && len(seq) == 1 {
-		if c, ok := seq[0].(charNode); ok {
-			return c.set.freeze().has
-		}
+	if len(re.code) != 2 || re.code[0].op != opChar {
+		panic(fmt.Sprintf("onig: %q is not a class", pattern))
 	}
-	panic(fmt.Sprintf("onig: %q is not a class", pattern))
+	return re.code[0].set.has
 }

@@ -1,8 +1,6 @@
 package onig
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -68,34 +66,35 @@ type parser struct {
 
 type flags struct{ fold, dotAll, extended, multiLine bool }
 
-func parse(pattern string) (node, error) { return (&parser{rest: pattern}).all() }
-
 // all parses a whole pattern.
-func (p *parser) all() (node, error) {
-	pattern := p.rest
-	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(pattern), maxPattern)
+func (p *parser) all() node {
+	if len(p.rest) > maxPattern {
+		fail("it has %d bytes, more than %d", len(p.rest), maxPattern)
 	}
-	if !utf8.ValidString(pattern) {
-		return nil, errors.New("it is not UTF-8")
+	if !utf8.ValidString(p.rest) {
+		fail("it is not UTF-8")
 	}
-	n, err := p.alternatives()
-	if err != nil {
-		return nil, err
-	}
+	n := p.alternatives()
 	if p.rest != "" {
-		return nil, errors.New("a closing parenthesis has no opening one")
+		fail("a closing parenthesis has no opening one")
 	}
-	return n, nil
+	return n
 }
 
 // take consumes text if it comes next.
-func (p *parser) take(text string) bool {
-	rest, ok := strings.CutPrefix(p.rest, text)
-	if ok {
-		p.rest = rest
-	}
+func (p *parser) take(text string) (ok bool) {
+	p.rest, ok = strings.CutPrefix(p.rest, text)
 	return ok
+}
+
+// until consumes the text up to end, and end; message is the error if there is none.
+func (p *parser) until(end, message string) string {
+	text, after, closed := strings.Cut(p.rest, end)
+	if !closed {
+		fail("%s", message)
+	}
+	p.rest = after
+	return text
 }
 
 func (p *parser) next() rune {
@@ -104,49 +103,32 @@ func (p *parser) next() rune {
 	return r
 }
 
-func (p *parser) alternatives() (node, error) {
+func (p *parser) alternatives() node {
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("groups are nested deeper than %d", maxDepth)
+		fail("groups are nested deeper than %d", maxDepth)
 	}
 	defer func(f flags) { p.depth--; p.flags = f }(p.flags)
-	var alts altNode
-	for {
-		seq, err := p.sequence()
-		if err != nil {
-			return nil, err
-		}
-		alts = append(alts, seq)
-		if !p.take("|") {
-			break
-		}
+	alts := altNode{p.sequence()}
+	for p.take("|") {
+		alts = append(alts, p.sequence())
 	}
 	if len(alts) == 1 {
-		return alts[0], nil
+		return alts[0]
 	}
-	return alts, nil
+	return alts
 }
 
-func (p *parser) sequence() (node, error) {
+func (p *parser) sequence() node {
 	var seq seqNode
 	letters := "" // of consecutive literals, in case-insensitive matching
 	for p.rest != "" && p.rest[0] != '|' && p.rest[0] != ')' {
 		before := p.rest
-		n, err := p.atom()
-		if err != nil {
-			return nil, err
+		if n := p.atom(); n != nil {
+			letters = p.checkFold(letters, before, n)
+			seq = append(seq, p.repeated(n))
 		}
-		if n == nil {
-			continue
-		}
-		if letters, err = p.checkFold(letters, before, n); err != nil {
-			return nil, err
-		}
-		if n, err = p.repeated(n); err != nil {
-			return nil, err
-		}
-		seq = append(seq, n)
 	}
-	return seq, nil
+	return seq
 }
 
 // foldPairs are the pairs that a single character equals in case-insensitive matching.
@@ -156,211 +138,176 @@ var foldPairs = []string{
 
 // checkFold rejects consecutive letters that a single character equals in case-insensitive matching, as "ß" does
 // "ss".
-func (p *parser) checkFold(letters, before string, n node) (string, error) {
+func (p *parser) checkFold(letters, before string, n node) string {
 	_, isChar := n.(charNode)
 	text := before[:len(before)-len(p.rest)]
 	if p.fancy || !p.flags.fold || !isChar || utf8.RuneCountInString(text) != 1 {
-		return "", nil
+		return ""
 	}
 	letters = strings.ToLower(letters + text)
 	for _, pair := range foldPairs {
 		if strings.HasSuffix(letters, pair) {
-			return "", fmt.Errorf("%q is not supported in case-insensitive matching: a single character matches it", pair)
+			fail("%q is not supported in case-insensitive matching: a single character matches it", pair)
 		}
 	}
-	return letters, nil
+	return letters
 }
 
 // atom parses one operand of a quantifier; nil for syntax that only changes the flags.
-func (p *parser) atom() (node, error) {
+func (p *parser) atom() node {
 	switch r := p.next(); {
 	case r == '(':
 		return p.group()
 	case r == '[':
-		s, err := p.class()
-		if err != nil {
-			return nil, err
-		}
-		return charNode{s}, nil
+		return charNode{p.class()}
+	case r == '.' && p.flags.dotAll:
+		return charNode{&set{mask: ^uint32(0)}}
 	case r == '.':
-		if p.flags.dotAll {
-			return charNode{&set{mask: ^uint32(0)}}, nil
-		}
-		return charNode{&set{spans: []span{{'\n', '\n'}}, negate: true}}, nil
+		return charNode{&set{spans: []span{{'\n', '\n'}}, negate: true}}
 	case p.fancy && (r == '^' || r == '$'):
-		return p.fancyAnchor(r), nil
+		return p.fancyAnchor(r)
 	case r == '^':
-		return assertNode{lineStart}, nil
+		return assertNode{lineStart}
 	case r == '$':
-		return assertNode{lineEnd}, nil
+		return assertNode{lineEnd}
 	case r == '\\':
 		return p.escape()
 	case p.fancy && r == '{':
-		return nil, errFancyBrace
+		fail(fancyBrace)
 	case r == '*' || r == '+' || r == '?':
-		return nil, fmt.Errorf("nothing is before %q", r)
+		fail("nothing is before %q", r)
 	case p.flags.extended && unicode.IsSpace(r):
-		return nil, nil
+		return nil
 	case p.flags.extended && r == '#':
 		_, p.rest, _ = strings.Cut(p.rest, "\n")
-		return nil, nil
+		return nil
 	default:
-		return p.literal(r), nil
+		return p.literal(r)
 	}
+	return nil
 }
 
 func (p *parser) literal(r rune) node {
 	if p.flags.fold {
 		return charNode{folded(r)}
 	}
-	return charNode{&set{spans: []span{{r, r}}}}
+	return exactly(r)
 }
 
 // group parses what follows an opening parenthesis.
-func (p *parser) group() (node, error) {
+func (p *parser) group() node {
 	wrap := func(n node) node { return n }
 	saved := p.flags
 	switch {
 	case p.take("?#"):
-		_, after, closed := strings.Cut(p.rest, ")")
-		if !closed {
-			return nil, errors.New("a comment has no end")
-		}
-		p.rest = after
-		return nil, nil
-	case p.fancy && p.take("?P<"):
-		return p.named()
+		p.until(")", "a comment has no end")
+		return nil
+	case p.take("?<="):
+		wrap = func(n node) node { return lookNode{what: n, behind: true} }
+	case p.take("?<!"):
+		wrap = func(n node) node { return lookNode{what: n, behind: true, negate: true} }
+	case p.fancy && p.take("?P<"), p.take("?<"):
+		p.until(">", "the name of a group has no end") // the name is ignored
 	case p.take("?:"):
 	case p.take("?="):
 		wrap = func(n node) node { return lookNode{what: n} }
 	case p.take("?!"):
 		wrap = func(n node) node { return lookNode{what: n, negate: true} }
-	case p.take("?<="):
-		wrap = func(n node) node { return lookNode{what: n, behind: true} }
-	case p.take("?<!"):
-		wrap = func(n node) node { return lookNode{what: n, behind: true, negate: true} }
 	case p.take("?>"):
 		wrap = func(n node) node { return atomicNode{n} }
-	case p.take("?<"):
-		return p.named()
 	case p.take("?"):
-		inline, err := p.options()
-		if err != nil {
-			return nil, err
-		}
+		inline := p.options()
 		if inline && p.fancy {
-			return nil, p.fancyInline()
+			if p.depth > 1 { // in a group they would apply after its end, too
+				fail("options without a colon are not supported inside a group: write (?i:...)")
+			}
+			return nil
 		}
 		if inline { // the flags apply up to the end of the enclosing group, alternatives included
 			return p.alternatives()
 		}
 	}
-	n, err := p.inside()
+	n := p.alternatives()
+	if !p.take(")") {
+		fail("a group has no end")
+	}
 	p.flags = saved
-	if err != nil {
-		return nil, err
-	}
-	return wrap(n), nil
-}
-
-// named parses the rest of a named group. The name is ignored.
-func (p *parser) named() (node, error) {
-	_, after, closed := strings.Cut(p.rest, ">")
-	if !closed {
-		return nil, errors.New("the name of a group has no end")
-	}
-	p.rest = after
-	return p.inside()
-}
-
-// inside parses the content of a group, and its end.
-func (p *parser) inside() (node, error) {
-	n, err := p.alternatives()
-	if err == nil && !p.take(")") {
-		err = errors.New("a group has no end")
-	}
-	return n, err
+	return wrap(n)
 }
 
 // options parses the letters of (?i) or (?i:...). inline reports that it is the former.
-func (p *parser) options() (inline bool, err error) {
-	on := true
-	for {
-		r := p.next()
-		if p.fancy && r != '-' && r != ')' && r != ':' {
-			if err := p.fancyOption(r, on); err != nil {
-				return false, err
-			}
-			continue
-		}
-		switch r {
-		case '-':
+func (p *parser) options() (inline bool) {
+	for on := true; ; {
+		switch r := p.next(); {
+		case r == ')':
+			return true
+		case r == ':':
+			return false
+		case r == '-':
 			on = false
-		case 'i':
+		case r == 'i':
 			p.flags.fold = on
-		case 'm':
+		case r == 'm' && p.fancy:
+			p.flags.multiLine = on
+		case r == 'm', r == 's' && p.fancy:
 			p.flags.dotAll = on
-		case 'x':
+		case r == 'x' && !p.fancy:
 			p.flags.extended = on
-		case ')':
-			return true, nil
-		case ':':
-			return false, nil
 		default:
-			return false, fmt.Errorf("group option %q is not supported", r)
+			fail("group option %q is not supported", r)
 		}
 	}
 }
 
 // repeated parses the quantifiers after n.
-func (p *parser) repeated(n node) (node, error) {
+func (p *parser) repeated(n node) node {
 	if p.fancy {
 		return p.fancyRepeated(n)
 	}
 	for p.rest != "" {
 		interval := p.rest[0] == '{'
-		lo, hi, ok, err := p.quantifier()
-		if err != nil || !ok {
-			return n, err
+		lo, hi, ok := p.quantifier()
+		if !ok {
+			return n
 		}
 		mode := greedy
 		switch {
 		case interval && lo == hi && strings.HasPrefix(p.rest, "?"):
-			return nil, errors.New("{n}? is not supported: engines differ on it")
+			fail("{n}? is not supported: engines differ on it")
 		case p.take("?"):
 			mode = lazy
 		case !interval && p.take("+"): // after an interval, a plus is another quantifier
 			mode = possessive
 		}
 		if _, ok := n.(assertNode); ok {
-			return nil, errors.New("an anchor cannot be repeated")
+			fail("an anchor cannot be repeated")
 		}
 		n = repeatNode{n, lo, hi, mode}
 	}
-	return n, nil
+	return n
 }
 
 // quantifier parses a quantifier. ok is false if there is none, or a brace that is a literal.
-func (p *parser) quantifier() (lo, hi int, ok bool, err error) {
+func (p *parser) quantifier() (lo, hi int, ok bool) {
 	switch {
 	case p.take("*"):
-		return 0, -1, true, nil
+		return 0, -1, true
 	case p.take("+"):
-		return 1, -1, true, nil
+		return 1, -1, true
 	case p.take("?"):
-		return 0, 1, true, nil
+		return 0, 1, true
 	case strings.HasPrefix(p.rest, "{"):
 		return p.interval()
 	}
-	return 0, 0, false, nil
+	return 0, 0, false
 }
 
 // interval parses {n}, {n,}, {,m} or {n,m}.
-func (p *parser) interval() (lo, hi int, ok bool, err error) {
+func (p *parser) interval() (lo, hi int, ok bool) {
 	body, after, closed := strings.Cut(p.rest[1:], "}")
 	first, second, ranged := strings.Cut(body, ",")
 	if !closed || !digits(first) || !digits(second) || first+second == "" {
-		return 0, 0, false, nil
+		return 0, 0, false
 	}
 	lo, hi = number(first), number(second)
 	switch {
@@ -370,13 +317,13 @@ func (p *parser) interval() (lo, hi int, ok bool, err error) {
 		hi = -1
 	}
 	if lo > maxRepeat || hi > maxRepeat {
-		return 0, 0, false, fmt.Errorf("more than %d repetitions are not supported", maxRepeat)
+		fail("more than %d repetitions are not supported", maxRepeat)
 	}
 	if hi >= 0 && hi < lo {
-		return 0, 0, false, fmt.Errorf("repetition {%s} has its numbers in the wrong order", body)
+		fail("repetition {%s} has its numbers in the wrong order", body)
 	}
 	p.rest = after
-	return lo, hi, true, nil
+	return lo, hi, true
 }
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -1,10 +1,6 @@
 package onig
 
-import (
-	"errors"
-	"fmt"
-	"math"
-)
+import "math"
 
 // opcode is what an instruction does at a position of the text.
 type opcode uint8
@@ -50,18 +46,16 @@ const maxProgram = 1 << 14
 
 type compiler struct{ code []inst }
 
-func compile(n node) ([]inst, error) {
+func compile(n node) []inst {
 	c := &compiler{}
-	if err := c.emit(n); err != nil {
-		return nil, err
-	}
+	c.emit(n)
 	c.add(inst{op: opMatch})
 	for i := range c.code {
 		if c.code[i].op == opRun && c.final(i) {
 			c.code[i].op = opTake
 		}
 	}
-	return c.code, nil
+	return c.code
 }
 
 func (c *compiler) add(i inst) int {
@@ -69,101 +63,85 @@ func (c *compiler) add(i inst) int {
 	return len(c.code) - 1
 }
 
-func (c *compiler) emit(n node) error {
+func (c *compiler) emit(n node) {
 	if len(c.code) > maxProgram {
-		return fmt.Errorf("its repetitions unroll to more than %d instructions", maxProgram)
+		fail("its repetitions unroll to more than %d instructions", maxProgram)
 	}
 	switch n := n.(type) {
 	case charNode:
 		c.add(inst{op: opChar, set: n.set.freeze()})
 	case seqNode:
 		for _, inner := range n {
-			if err := c.emit(inner); err != nil {
-				return err
-			}
+			c.emit(inner)
 		}
 	case altNode:
-		return c.alternatives(n)
+		c.alternatives(n)
 	case repeatNode:
-		return c.repeat(n)
+		c.repeat(n)
 	case atomicNode:
-		return c.sub(inst{op: opAtomic}, n.what)
+		c.sub(inst{op: opAtomic}, n.what)
 	case lookNode:
-		return c.look(n)
+		c.look(n)
 	case assertNode:
 		c.add(inst{op: opAssert, assert: n.kind})
 	}
-	return nil
 }
 
 // sub emits a program within the program.
-func (c *compiler) sub(i inst, what node) error {
+func (c *compiler) sub(i inst, what node) {
 	at := c.add(i)
-	if err := c.emit(what); err != nil {
-		return err
-	}
+	c.emit(what)
 	c.add(inst{op: opMatch})
 	c.code[at].x = len(c.code)
-	return nil
 }
 
-func (c *compiler) look(n lookNode) error {
-	if !n.behind {
-		return c.sub(inst{op: opLook, negate: n.negate}, n.what)
-	}
+func (c *compiler) look(n lookNode) {
 	alts, ok := n.what.(altNode)
-	if !ok {
-		alts = altNode{n.what}
-	}
-	if n.negate || len(alts) == 1 { // all of them must fail: check them in sequence
-		for _, alt := range alts {
-			width, err := fixedWidth(alt)
-			if err != nil {
-				return err
-			}
-			if err := c.sub(inst{op: opLook, behind: true, back: width, negate: n.negate}, alt); err != nil {
-				return err
-			}
+	switch {
+	case !n.behind:
+		c.sub(inst{op: opLook, negate: n.negate}, n.what)
+	case !ok || n.negate: // all of them must fail: check them in sequence
+		if !ok {
+			alts = altNode{n.what}
 		}
-		return nil
+		for _, alt := range alts {
+			c.sub(inst{op: opLook, behind: true, back: fixedWidth(alt), negate: n.negate}, alt)
+		}
+	default:
+		var looks altNode
+		for _, alt := range alts {
+			looks = append(looks, lookNode{what: alt, behind: true})
+		}
+		c.alternatives(looks)
 	}
-	var looks altNode
-	for _, alt := range alts {
-		looks = append(looks, lookNode{what: alt, behind: true})
-	}
-	return c.alternatives(looks)
 }
 
-// fixedWidth returns how many characters n matches; it is an error if that depends on the text.
-func fixedWidth(n node) (int, error) {
+// fixedWidth returns how many characters n matches, which must not depend on the text.
+func fixedWidth(n node) int {
 	switch n := n.(type) {
 	case charNode:
-		return 1, nil
+		return 1
 	case assertNode, lookNode:
-		return 0, nil
+		return 0
 	case atomicNode:
 		return fixedWidth(n.what)
 	case seqNode:
 		sum := 0
 		for _, inner := range n {
-			w, err := fixedWidth(inner)
-			if err != nil {
-				return 0, err
-			}
-			sum += w
+			sum += fixedWidth(inner)
 		}
-		return sum, nil
+		return sum
 	case repeatNode:
 		if n.min == n.max {
-			w, err := fixedWidth(n.what)
-			return w * n.min, err
+			return fixedWidth(n.what) * n.min
 		}
 	}
-	return 0, errors.New("a lookbehind must match a fixed number of characters")
+	fail("a lookbehind must match a fixed number of characters")
+	return 0
 }
 
 // alternatives emits the branches, each with a jump to the end of all.
-func (c *compiler) alternatives(n altNode) error {
+func (c *compiler) alternatives(n altNode) {
 	if len(n) > maxAlternatives {
 		n = append(n[:maxAlternatives-1:maxAlternatives-1], n[maxAlternatives-1:])
 	}
@@ -179,69 +157,46 @@ func (c *compiler) alternatives(n altNode) error {
 				alts.fits[b] |= 1 << i
 			}
 		}
-		if err := c.emit(inner); err != nil {
-			return err
-		}
+		c.emit(inner)
 		jumps = append(jumps, c.add(inst{op: opJump}))
 	}
 	for _, j := range jumps {
 		c.code[j].x = len(c.code)
 	}
-	return nil
 }
 
-func (c *compiler) repeat(n repeatNode) error {
+func (c *compiler) repeat(n repeatNode) {
 	if n.max < 0 {
 		n.max = math.MaxInt
 	}
-	char, isChar := n.what.(charNode)
-	switch {
-	case n.mode == possessive:
-		greedily := n
-		greedily.mode = greedy
-		if !isChar {
-			return c.sub(inst{op: opAtomic}, greedily)
-		}
-		c.add(inst{op: opTake, set: char.set.freeze(), min: n.min, max: n.max})
-		return nil
-	case isChar:
-		op := opRun
-		if n.mode == lazy {
-			op = opLazy
-		}
+	if char, ok := n.what.(charNode); ok {
+		op := map[repeatMode]opcode{greedy: opRun, lazy: opLazy, possessive: opTake}[n.mode]
 		c.add(inst{op: op, set: char.set.freeze(), min: n.min, max: n.max})
-		return nil
+		return
 	}
-	return c.unfold(n)
-}
-
-// unfold emits a repeated group as copies, and a loop if it is unbounded.
-func (c *compiler) unfold(n repeatNode) error {
-	for range n.min {
-		if err := c.emit(n.what); err != nil {
-			return err
-		}
+	if n.mode == possessive {
+		n.mode = greedy
+		c.sub(inst{op: opAtomic}, n)
+		return
+	}
+	for range n.min { // copies, and a loop if the repetition is unbounded
+		c.emit(n.what)
 	}
 	if n.max == math.MaxInt {
 		split := c.add(inst{op: opSplit})
-		if err := c.emit(n.what); err != nil {
-			return err
-		}
+		c.emit(n.what)
 		c.add(inst{op: opJump, x: split})
 		c.branch(split, n.mode)
-		return nil
+		return
 	}
 	var splits []int
 	for range n.max - n.min {
 		splits = append(splits, c.add(inst{op: opSplit}))
-		if err := c.emit(n.what); err != nil {
-			return err
-		}
+		c.emit(n.what)
 	}
 	for _, s := range splits {
 		c.branch(s, n.mode)
 	}
-	return nil
 }
 
 // branch sets the targets of a split: the next instruction, and the end of the code so far.

@@ -91,24 +91,25 @@ func inSpans(spans []span, r rune) bool {
 }
 
 // property returns the set of a name in \p{...}.
-func property(name string) (*set, error) {
+func property(name string) *set {
 	switch name {
 	case "Any":
-		return &set{mask: ^uint32(0)}, nil
+		return &set{mask: ^uint32(0)}
 	case "Letter", "Mark", "Number", "Punctuation", "Symbol", "Separator", "Other":
-		return &set{mask: mask(name[:1])}, nil
+		return &set{mask: mask(name[:1])}
 	case "White_Space":
-		return spaces(), nil
+		return spaces()
 	case "C":
-		return &set{mask: mask("C")}, nil
+		return &set{mask: mask("C")}
 	}
 	if m := mask(name); m != 0 && len(name) <= 2 {
-		return &set{mask: m}, nil
+		return &set{mask: m}
 	}
-	if s, ok := unicodeTables().spans[name]; ok {
-		return &set{spans: s}, nil
+	s, ok := unicodeTables().spans[name]
+	if !ok {
+		fail("property %q is not supported", name)
 	}
-	return nil, fmt.Errorf("property %q is not supported", name)
+	return &set{spans: s}
 }
 
 // spaces is White_Space.
@@ -117,27 +118,27 @@ func spaces() *set {
 }
 
 // bracketed returns a POSIX bracket class, as Oniguruma defines it for Unicode.
-func bracketed(name string) (*set, error) {
+func bracketed(name string) *set {
 	switch name {
 	case "alpha":
 		return property("Alphabetic")
 	case "alnum":
-		s, err := property("Alphabetic")
-		return &set{mask: mask("Nd"), parts: []*set{s}}, err
+		return &set{mask: mask("Nd"), parts: []*set{property("Alphabetic")}}
 	case "digit":
-		return &set{mask: mask("Nd")}, nil
+		return &set{mask: mask("Nd")}
 	case "punct":
-		return &set{mask: mask("P") | mask("S")}, nil
+		return &set{mask: mask("P") | mask("S")}
 	case "space":
-		return spaces(), nil
+		return spaces()
 	case "blank":
-		return &set{mask: mask("Zs"), spans: []span{{'\t', '\t'}}}, nil
+		return &set{mask: mask("Zs"), spans: []span{{'\t', '\t'}}}
 	case "cntrl":
-		return &set{mask: mask("Cc")}, nil
+		return &set{mask: mask("Cc")}
 	case "xdigit":
-		return hexDigits(), nil
+		return hexDigits()
 	}
-	return nil, fmt.Errorf("class [:%s:] is not supported", name)
+	fail("class [:%s:] is not supported", name)
+	return nil
 }
 
 func hexDigits() *set { return &set{spans: []span{{'0', '9'}, {'A', 'F'}, {'a', 'f'}}} }

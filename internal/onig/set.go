@@ -124,24 +124,6 @@ func (s *set) overlaps(o *set) bool {
 			return true
 		}
 	}
-	return !s.simple() || !o.simple() || !s.disjoint(o)
-}
-
-// simple reports whether categories alone decide about all characters above ASCII.
-func (s *set) simple() bool {
-	return len(s.parts) == 0 && len(s.and) == 0 && (len(s.spans) == 0 || s.onlyASCII())
-}
-
-func (s *set) onlyASCII() bool {
-	for _, p := range s.spans {
-		if p.hi >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *set) disjoint(o *set) bool {
 	a, b := s.mask, o.mask
 	if s.negate {
 		a = ^a
@@ -149,7 +131,13 @@ func (s *set) disjoint(o *set) bool {
 	if o.negate {
 		b = ^b
 	}
-	return a&b == 0
+	return !s.simple() || !o.simple() || a&b != 0
+}
+
+// simple reports whether categories alone decide about all characters above ASCII.
+func (s *set) simple() bool {
+	return len(s.parts) == 0 && len(s.and) == 0 &&
+		!slices.ContainsFunc(s.spans, func(p span) bool { return p.hi >= utf8.RuneSelf })
 }
 
 // cased lists the characters that equal others in case-insensitive matching.
