@@ -79,12 +79,12 @@ func (f *finder) build() error {
 	if !f.any() {
 		return nil
 	}
-	b := newTrieBuilder()
+	var keys []trieKey
 	for i, p := range slices.Backward(f.patterns) {
-		b.add(p.text, int32(i))
+		keys = append(keys, trieKey{p.text, int32(i)})
 	}
 	var err error
-	f.trie, err = b.build()
+	f.trie, err = newTrie(keys)
 	return err
 }
 

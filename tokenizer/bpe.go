@@ -1,5 +1,7 @@
 package tokenizer
 
+import "slices"
+
 // bpe is byte-pair encoding: a word begins as its characters or bytes, the symbols, and the adjacent pair with the
 // lowest rank is merged until no pair has a rank.
 type bpe struct {
@@ -21,43 +23,17 @@ const absent = -1
 
 // produces reports whether some text can become id.
 func (m *bpe) produces(id int32) bool {
-	if id == m.unknown {
-		return true
-	}
-	if m.byBytes {
-		for _, s := range m.symbol {
-			if s == id {
-				return true
-			}
-		}
-	}
 	for _, s := range m.symbols {
 		if s == id {
 			return true
 		}
 	}
-	for _, s := range m.merges.slots {
-		if s.key != 0 && s.id == id {
-			return true
-		}
+	if m.whole != nil && slices.ContainsFunc(m.whole.slots, func(s wordSlot) bool { return s.used && s.id == id }) {
+		return true
 	}
-	if m.whole != nil {
-		for _, w := range m.whole.slots {
-			if w.used && w.id == id {
-				return true
-			}
-		}
-	}
-	return m.fallback != nil && m.falls(id)
-}
-
-func (m *bpe) falls(id int32) bool {
-	for _, s := range m.fallback {
-		if s == id {
-			return true
-		}
-	}
-	return false
+	return id == m.unknown || m.byBytes && slices.Contains(m.symbol[:], id) ||
+		slices.ContainsFunc(m.merges.slots, func(s pairSlot) bool { return s.key != 0 && s.id == id }) ||
+		m.fallback != nil && slices.Contains(m.fallback[:], id)
 }
 
 func (m *bpe) appendIDs(s *scratch, ids []int32, word string) []int32 {

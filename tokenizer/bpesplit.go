@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,9 +17,9 @@ type wordSplitter struct {
 const metaspaceRune = '▁'
 
 // newWordSplitter takes the tokens that merges produce. It returns nil if it would hardly ever cut.
-func newWordSplitter(texts func(yield func(string))) *wordSplitter {
+func newWordSplitter(texts iter.Seq[string]) *wordSplitter {
 	p := &wordSplitter{before: map[rune]bool{metaspaceRune: true}}
-	texts(func(text string) {
+	for text := range texts {
 		last := rune(-1)
 		for _, r := range text {
 			if r == metaspaceRune && last >= 0 {
@@ -26,9 +27,8 @@ func newWordSplitter(texts func(yield func(string))) *wordSplitter {
 			}
 			last = r
 		}
-	})
-	const letters = "aeiou"
-	for _, r := range letters {
+	}
+	for _, r := range "aeiou" {
 		if p.before[r] {
 			return nil
 		}

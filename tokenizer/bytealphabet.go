@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // alphabet is the byte-level alphabet of GPT-2: a printable character for each byte. Printable bytes of Latin-1 are
 // themselves, the others follow from U+0100 on, in order. A space is "Ġ".
@@ -69,4 +72,25 @@ func byteLevelText(token string) string {
 		return text
 	}
 	return strings.Clone(token)
+}
+
+// appendValid appends b to dst as valid UTF-8, and returns the rest of b: the first bytes of an incomplete rune. Each
+// longest sequence of bytes that begins a rune but is not continued becomes one U+FFFD, as Unicode recommends
+// ("substitution of maximal subparts") and as Rust and Python do.
+func appendValid(dst, b []byte) (text, rest []byte) {
+	for len(b) > 0 {
+		if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1 {
+			dst, b = append(dst, b[:n]...), b[n:]
+			continue
+		}
+		n := 1 // the length of the longest prefix of b that could begin a rune
+		for n < len(b) && !utf8.FullRune(b[:n+1]) {
+			n++
+		}
+		if n == len(b) && !utf8.FullRune(b) {
+			return dst, b
+		}
+		dst, b = utf8.AppendRune(dst, utf8.RuneError), b[n:]
+	}
+	return dst, nil
 }

@@ -19,6 +19,19 @@ func fallbackIDs(vocab map[string]int32) *[256]int32 {
 	return &out
 }
 
+// covers reports whether all bytes of a text have ids.
+func covers(fallback *[256]int32, text string) bool {
+	if fallback == nil {
+		return false
+	}
+	for i := range len(text) {
+		if fallback[text[i]] == absent {
+			return false
+		}
+	}
+	return true
+}
+
 // byteFallbackStage joins the bytes of consecutive tokens like "<0x0A>". If they are not UTF-8, each of them becomes
 // U+FFFD, so it emits nothing before another token comes.
 type byteFallbackStage struct{ held []byte }

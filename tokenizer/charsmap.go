@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -98,14 +97,9 @@ func (m *charsMap) shortest(text string) (out string, ok bool) {
 	return out, ok
 }
 
-// parsePrecompiled reads the normalizer of that name.
-func parsePrecompiled(raw json.RawMessage) (normalizer, error) {
-	var c struct {
-		CharsMap string `json:"precompiled_charsmap"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func precompiledNormalizer(c struct {
+	CharsMap string `json:"precompiled_charsmap"`
+}) (normalizer, error) {
 	data, err := base64.StdEncoding.DecodeString(c.CharsMap)
 	if err != nil {
 		return nil, err

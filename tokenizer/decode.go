@@ -27,27 +27,6 @@ func (t *Tokenizer) shown(id int32, skipSpecial bool) bool {
 	return t.valid(id) && (!skipSpecial || !t.skipped[id])
 }
 
-// setDecoded fills the tables of what decoders read and of what decoding omits.
-func (t *Tokenizer) setDecoded() {
-	t.decoded = t.texts
-	if len(t.added.shown) > 0 {
-		t.decoded = slices.Clone(t.texts)
-	}
-	for id, text := range t.added.shown {
-		t.decoded[id] = text
-	}
-	special := map[string]bool{}
-	for id := range t.added.special {
-		special[t.texts[id]] = true
-	}
-	t.skipped = map[int32]bool{}
-	for id, text := range t.decoded {
-		if special[text] && t.known[id] {
-			t.skipped[int32(id)] = true
-		}
-	}
-}
-
 // DecodeBytes returns the concatenation of the bytes of ids; see [Tokenizer.TokenBytes]. They need not be UTF-8: a
 // token may be a part of a character.
 func (t *Tokenizer) DecodeBytes(ids []int32, skipSpecial bool) []byte {
@@ -69,19 +48,29 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 	return []byte(t.bytes[id])
 }
 
-// setDecoding fills the tables for decoding.
+// setDecoding fills the tables of what decoders read, of what decoding omits, and of the bytes of tokens.
 func (t *Tokenizer) setDecoding() {
-	t.setDecoded()
-	t.bytes = make([]string, len(t.decoded))
-	last := func(s stage) bool { _, ok := s.(*bytesStage); return ok }
-	stages := t.decoder.start().stages
-	plain := len(stages) == 1 && last(stages[0])
+	t.decoded = t.texts
+	if len(t.added.shown) > 0 {
+		t.decoded = slices.Clone(t.texts)
+	}
+	for id, text := range t.added.shown {
+		t.decoded[id] = text
+	}
+	special := map[string]bool{}
+	for id := range t.added.special {
+		special[t.texts[id]] = true
+	}
+	t.skipped = map[int32]bool{}
 	for id, text := range t.decoded {
-		if plain {
-			t.bytes[id] = byteLevelText(text)
-		} else {
-			t.bytes[id] = inText(stages, text)
+		if special[text] && t.known[id] {
+			t.skipped[int32(id)] = true
 		}
+	}
+	t.bytes = make([]string, len(t.decoded))
+	stages := t.decoder.start().stages
+	for id, text := range t.decoded {
+		t.bytes[id] = inText(stages, text)
 	}
 }
 

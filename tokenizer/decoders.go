@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -16,12 +15,14 @@ type stage interface {
 	flush(emit func(string)) // no token follows
 }
 
-// decoders are the parsers of the components of tokenizer.json. fused says that the stage gets parts of one text, not
-// one text for each token.
-var decoders = map[string]func(raw json.RawMessage, fused bool) (func() stage, error){
+// stageReader parses a component. fused says that the stage gets parts of one text, not one text for each token.
+type stageReader func(raw json.RawMessage, fused bool) (func() stage, error)
+
+// decoders are the parsers of the components of tokenizer.json.
+var decoders = map[string]stageReader{
 	"ByteLevel":    fixedDecoder(func() stage { return &bytesStage{} }),
 	"ByteFallback": fixedDecoder(func() stage { return &byteFallbackStage{} }),
-	"Fuse":         fixedDecoder(func() stage { return mapStage(keep) }),
+	"Fuse":         fixedDecoder(func() stage { return mapStage(func(s string) string { return s }) }),
 	"Replace":      parseReplaceDecoder,
 	"Strip":        parseStripDecoder,
 	"Metaspace":    parseMetaspaceDecoder,
@@ -29,38 +30,26 @@ var decoders = map[string]func(raw json.RawMessage, fused bool) (func() stage, e
 }
 
 // fixedDecoder is the parser of a component without options.
-func fixedDecoder(make func() stage) func(json.RawMessage, bool) (func() stage, error) {
+func fixedDecoder(make func() stage) stageReader {
 	return func(json.RawMessage, bool) (func() stage, error) { return make, nil }
 }
-
-func keep(s string) string { return s }
 
 func parseDecoder(raw json.RawMessage) (decoder, error) {
 	if isNull(raw) {
 		return decoder{func() stage { return &spacesStage{} }}, nil
 	}
-	parts, err := flatten(raw, "decoder", "decoders")
-	if err != nil {
-		return nil, err
-	}
 	var d decoder
 	fused, growth := false, 1
-	for _, part := range parts {
+	err := components(raw, "decoder", "decoders", decoders, func(part component, read stageReader) error {
 		if growth *= part.growth(); growth > maxGrowth {
-			return nil, fmt.Errorf("decoder %q: %w", part.kind, errGrowth)
-		}
-		read, ok := decoders[part.kind]
-		if !ok {
-			return nil, unsupported("decoder", part.kind, decoders)
+			return errGrowth
 		}
 		s, err := read(part.raw, fused)
-		if err != nil {
-			return nil, fmt.Errorf("decoder %q: %w", part.kind, err)
-		}
 		d = append(d, s)
 		fused = fused || part.kind == "Fuse" || part.kind == "ByteLevel"
-	}
-	return d, nil
+		return err
+	})
+	return d, err
 }
 
 // decoding is a running decoder.

@@ -53,10 +53,7 @@ func (s *bytesStage) flush(emit func(string)) {
 }
 
 func parseReplaceDecoder(raw json.RawMessage, fused bool) (func() stage, error) {
-	var c struct {
-		Pattern patternFile `json:"pattern"`
-		Content string      `json:"content"`
-	}
+	var c replaceFile
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return nil, err
 	}

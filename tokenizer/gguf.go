@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -87,27 +88,29 @@ func ggufList[T any](g ggufMeta, key string) ([]T, error) {
 	}
 }
 
+// ggufNumbers is ggufList for numbers that may also have the type U.
+func ggufNumbers[T, U int8 | uint8 | int32 | uint32](g ggufMeta, key string) ([]T, error) {
+	list, err := ggufList[T](g, key)
+	if err == nil {
+		return list, nil
+	}
+	others, second := ggufList[U](g, key)
+	if second != nil {
+		return nil, err
+	}
+	for _, n := range others {
+		list = append(list, T(n))
+	}
+	return list, nil
+}
+
 // number returns a number of any type.
 func (g ggufMeta) number(key string) (int64, bool) {
-	switch n := g[key].(type) {
-	case int:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case int64:
-		return n, true
-	case uint8:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case uint64:
-		return int64(min(n, 1<<62)), true
+	switch n := reflect.ValueOf(g[key]); {
+	case n.CanInt():
+		return n.Int(), true
+	case n.CanUint():
+		return int64(min(n.Uint(), 1<<62)), true
 	}
 	return 0, false
 }
@@ -131,15 +134,9 @@ func (g ggufMeta) id(name string, size int) int32 {
 // kinds returns the types of the tokens: normal by default.
 func (g ggufMeta) kinds(size int) ([]pieceKind, error) {
 	const key = "tokenizer.ggml.token_type"
-	numbers, err := ggufList[int32](g, key)
+	numbers, err := ggufNumbers[int32, uint32](g, key)
 	if err != nil {
-		unsigned, second := ggufList[uint32](g, key)
-		if second != nil {
-			return nil, err
-		}
-		for _, n := range unsigned {
-			numbers = append(numbers, int32(n))
-		}
+		return nil, err
 	}
 	if numbers == nil {
 		return slices.Repeat([]pieceKind{normalPiece}, size), nil
@@ -186,18 +183,9 @@ func (g ggufMeta) sentencePiece(model string, tokens []string, kinds []pieceKind
 // charsMap returns the table of replacements of a SentencePiece model; nil if there is none.
 func (g ggufMeta) charsMap() (*charsMap, error) {
 	const key = "tokenizer.ggml.precompiled_charsmap"
-	data, err := ggufList[uint8](g, key)
-	if err != nil {
-		signed, second := ggufList[int8](g, key)
-		if second != nil {
-			return nil, err
-		}
-		for _, b := range signed {
-			data = append(data, byte(b))
-		}
-	}
-	if len(data) == 0 {
-		return nil, nil
+	data, err := ggufNumbers[uint8, int8](g, key)
+	if err != nil || len(data) == 0 {
+		return nil, err
 	}
 	return parseCharsMap(data)
 }
@@ -252,24 +240,10 @@ func (g ggufMeta) assemble(f *modelFile, added []addedToken, pre ggufPattern) (*
 	}
 	t.decoder = decoder{func() stage { return &bytesStage{} }}
 	t.setDecoding()
-	bos, eos := g.id("bos", len(t.texts)), g.id("eos", len(t.texts))
-	var before, after []int32
-	if bos != absent {
-		t.bos = []int32{bos}
-	}
-	if eos != absent {
-		t.eos = []int32{eos}
-	}
-	if g.flag("tokenizer.ggml.add_bos_token", pre.bos) {
-		before = t.bos
-	}
-	if g.flag("tokenizer.ggml.add_eos_token", false) {
-		after = t.eos
-	}
 	if len(t.bytes) == 0 {
 		return nil, errors.New("it has no tokens")
 	}
-	var err error
-	t.processors, err = wrapping(before, after, t.valid)
+	err := t.setEnds(g.id("bos", len(t.texts)), g.id("eos", len(t.texts)),
+		g.flag("tokenizer.ggml.add_bos_token", pre.bos), g.flag("tokenizer.ggml.add_eos_token", false))
 	return t, err
 }

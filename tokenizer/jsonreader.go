@@ -86,41 +86,23 @@ func (r *jsonReader) elements(yield func()) {
 	}
 }
 
-// text reads a string. It may share the memory of the data.
+// text reads a string. It may share the memory of the data. Invalid UTF-8 becomes U+FFFD.
 func (r *jsonReader) text() string {
 	r.want('"')
-	start := r.at
-	for r.at < len(r.data) {
+	start, plain := r.at, true
+	for ; r.at < len(r.data); r.at++ {
 		switch c := r.data[r.at]; {
 		case c == '"':
+			raw := r.data[start:r.at]
 			r.at++
-			return r.data[start : r.at-1]
-		case c == '\\' || c < ' ' || c >= utf8.RuneSelf:
-			return r.hardText(start)
-		}
-		r.at++
-	}
-	r.fail("a string has no end")
-	return ""
-}
-
-// hardText reads the rest of a string that has escapes or bytes above ASCII. Invalid UTF-8 becomes U+FFFD.
-func (r *jsonReader) hardText(start int) string {
-	plain := true
-	for i := r.at; i < len(r.data); i++ {
-		switch c := r.data[i]; {
-		case c == '"':
-			raw := r.data[start:i]
-			r.at = i + 1
 			if plain && utf8.ValidString(raw) {
 				return raw
 			}
 			return r.unescaped(raw)
 		case c == '\\':
 			plain = false
-			i++
+			r.at++
 		case c < ' ':
-			r.at = i
 			r.fail("a string has a control character")
 			return ""
 		}
@@ -207,39 +189,38 @@ func (r *jsonReader) id() int32 {
 
 // raw returns the text of the next value. It scans only brackets and strings: the caller validates the value.
 func (r *jsonReader) raw() string {
-	value := strings.TrimSpace(r.skip())
+	r.peek()
+	start := r.at
+	r.skip()
+	value := strings.TrimSpace(r.data[start:r.at])
 	if value == "" {
 		r.fail("a value expected")
 	}
 	return value
 }
 
-func (r *jsonReader) skip() string {
-	r.peek()
-	start, depth := r.at, 0
-	for r.at < len(r.data) {
-		switch c := r.data[r.at]; c {
-		case '"':
+// skip skips the next value.
+func (r *jsonReader) skip() {
+	for depth := 0; r.at < len(r.data); {
+		c := r.data[r.at]
+		switch {
+		case c == '"':
 			r.skipString()
-		case '{', '[':
+		case depth == 0 && (c == '}' || c == ']' || c == ','): // of what is around the value
+			return
+		case c == '{' || c == '[':
 			depth++
 			r.at++
-		case '}', ']', ',':
-			if depth == 0 {
-				return r.data[start:r.at]
-			}
-			if c != ',' {
-				depth--
-			}
+		case c == '}' || c == ']':
+			depth--
 			r.at++
 		default:
 			r.at++
 		}
-		if depth == 0 && r.at < len(r.data) && (r.data[r.at-1] == '}' || r.data[r.at-1] == ']' || r.data[r.at-1] == '"') {
-			return r.data[start:r.at]
+		if depth == 0 && (c == '}' || c == ']' || c == '"') {
+			return
 		}
 	}
-	return r.data[start:r.at]
 }
 
 // skipString skips the string that begins here.

@@ -16,17 +16,16 @@ type cut struct {
 // matcher divides a text into consecutive cuts.
 type matcher func(s string, yield func(cut))
 
-// matchRegex finds the matches of a pattern.
-func matchRegex(re *onig.Regexp) matcher {
+// around returns the matcher for the matches that each finds, in order.
+func around(each func(s string, match func(start, end int))) matcher {
 	return func(s string, yield func(cut)) {
 		done := 0
-		re.Each(s, func(start, end int) bool {
+		each(s, func(start, end int) {
 			if done < start {
 				yield(cut{done, start, false})
 			}
 			yield(cut{start, end, true})
 			done = end
-			return true
 		})
 		if done < len(s) {
 			yield(cut{done, len(s), false})
@@ -34,44 +33,38 @@ func matchRegex(re *onig.Regexp) matcher {
 	}
 }
 
+// matchRegex finds the matches of a pattern.
+func matchRegex(re *onig.Regexp) matcher {
+	return around(func(s string, match func(start, end int)) {
+		re.Each(s, func(start, end int) bool {
+			match(start, end)
+			return true
+		})
+	})
+}
+
 // matchString finds a fixed text.
 func matchString(text string) matcher {
-	return func(s string, yield func(cut)) {
-		done := 0
-		for {
-			i := strings.Index(s[done:], text)
+	return around(func(s string, match func(start, end int)) {
+		for at := 0; ; at += len(text) {
+			i := strings.Index(s[at:], text)
 			if i < 0 {
-				break
+				return
 			}
-			if i > 0 {
-				yield(cut{done, done + i, false})
-			}
-			done += i + len(text)
-			yield(cut{done - len(text), done, true})
+			at += i
+			match(at, at+len(text))
 		}
-		if done < len(s) {
-			yield(cut{done, len(s), false})
-		}
-	}
+	})
 }
 
 // matchRune finds single characters.
 func matchRune(is func(rune) bool) matcher {
-	return func(s string, yield func(cut)) {
-		done := 0
+	return around(func(s string, match func(start, end int)) {
 		for i, r := range s {
-			if !is(r) {
-				continue
+			if is(r) {
+				_, n := utf8.DecodeRuneInString(s[i:])
+				match(i, i+n)
 			}
-			if done < i {
-				yield(cut{done, i, false})
-			}
-			_, n := utf8.DecodeRuneInString(s[i:])
-			done = i + n
-			yield(cut{i, done, true})
 		}
-		if done < len(s) {
-			yield(cut{done, len(s), false})
-		}
-	}
+	})
 }

@@ -48,11 +48,7 @@ type metaspaceFile struct {
 	Split       *bool   `json:"split"`
 }
 
-func parseMetaspace(raw json.RawMessage) (*metaspace, error) {
-	var c metaspaceFile
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func newMetaspace(c metaspaceFile) (*metaspace, error) {
 	if utf8.RuneCountInString(c.Replacement) != 1 {
 		return nil, fmt.Errorf("replacement %q is not one character", c.Replacement)
 	}
@@ -78,7 +74,7 @@ type metaspaceStage struct {
 }
 
 func parseMetaspaceDecoder(raw json.RawMessage, _ bool) (func() stage, error) {
-	m, err := parseMetaspace(raw)
+	m, err := parsed(newMetaspace)(raw)
 	if err != nil {
 		return nil, err
 	}

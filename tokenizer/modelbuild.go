@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,16 +34,19 @@ func (f *modelFile) build(special map[int32]bool) (wordModel, error) {
 			hidden = func(id int32) bool { return special[id] && id != unknown }
 		}
 		m, err := newUnigram(f.pieces, unknown, f.options.ByteFallback, hidden)
-		if err == nil && f.lowest != 0 {
+		if err != nil {
+			return nil, err
+		}
+		if unknown == absent && m.fallback == nil {
+			return nil, errors.New("the vocabulary has neither an unknown token nor byte pieces: some text could not be encoded")
+		}
+		if f.lowest != 0 {
 			m.floor = f.lowest - unknownPenalty
 		}
-		if err == nil && unknown == absent && m.fallback == nil {
-			err = errNoUnknown
-		}
-		if err == nil && f.singlePrecision {
+		if f.singlePrecision {
 			m.singlePrecision, m.floor = true, float64(float32(m.floor))
 		}
-		return m, err
+		return m, nil
 	}
 	return f.bpe(special)
 }
@@ -66,10 +70,25 @@ func (f *modelFile) bpe(special map[int32]bool) (*bpe, error) {
 	}
 	_, spaced := m.symbols[string(metaspaceRune)]
 	if spaced && m.prefix+m.suffix == "" && m.unknown != absent && f.plainMerges() {
-		m.splitter = newWordSplitter(f.mergedTexts)
+		m.splitter = newWordSplitter(func(yield func(string) bool) { // the results of merges
+			for rank, left := range f.left {
+				if !yield(left + f.right[rank]) {
+					return
+				}
+			}
+		})
 	}
 	if f.options.IgnoreMerges {
-		m.whole = f.wholeWords(special)
+		m.whole = newWordTable(len(f.vocab))
+		for text, id := range f.vocab {
+			ok := !special[id]
+			if ok && f.byBytes {
+				text, ok = fromByteLevel(text)
+			}
+			if ok {
+				m.whole.put(text, id)
+			}
+		}
 	}
 	return m, nil
 }
@@ -119,18 +138,14 @@ func (f *modelFile) addMerges(m *bpe, special map[int32]bool) error {
 			return fmt.Errorf("merge %q %q: the vocabulary lacks a part or the result", left, right)
 		}
 		if !special[id] {
-			m.merges.put(l, r, merge{f.rank(rank), id})
+			j := merge{uint32(rank), id}
+			if f.ranks != nil {
+				j.rank = f.ranks[rank]
+			}
+			m.merges.put(l, r, j)
 		}
 	}
 	return nil
-}
-
-// rank returns the rank of a merge.
-func (f *modelFile) rank(i int) uint32 {
-	if f.ranks != nil {
-		return f.ranks[i]
-	}
-	return uint32(i)
 }
 
 // plainMerges reports whether merges are of ordinary tokens only, not of bytes or the unknown token.
@@ -139,29 +154,4 @@ func (f *modelFile) plainMerges() bool {
 		_, isByte := fallbackByte(left)
 		return isByte || f.options.UnkToken != nil && left == *f.options.UnkToken
 	})
-}
-
-// mergedTexts lists the results of merges.
-func (f *modelFile) mergedTexts(yield func(string)) {
-	for rank, left := range f.left {
-		yield(left + f.right[rank])
-	}
-}
-
-// wholeWords returns the words that are tokens without merges.
-func (f *modelFile) wholeWords(special map[int32]bool) *wordTable {
-	out := newWordTable(len(f.vocab))
-	for text, id := range f.vocab {
-		if special[id] {
-			continue
-		}
-		if f.byBytes {
-			var ok bool
-			if text, ok = fromByteLevel(text); !ok {
-				continue
-			}
-		}
-		out.put(text, id)
-	}
-	return out
 }

@@ -67,8 +67,16 @@ func parseModel(raw string, byteLevel bool) (*modelFile, error) {
 		return nil, errors.New("dropout is not supported: it makes ids random; set it to null")
 	}
 	f.byBytes = byteLevel && f.options.SubwordPrefix == "" && f.options.EndOfWordSuffix == ""
-	if err := f.readVocab(vocab); err != nil {
-		return nil, err
+	f.vocab = make(map[string]int32, len(vocab)/24)
+	r := &jsonReader{data: vocab}
+	r.members(func(text string) {
+		if _, twice := f.vocab[text]; twice {
+			r.fail("token %q is repeated", text)
+		}
+		f.vocab[strings.Clone(text)] = r.id()
+	})
+	if err := r.end(); err != nil {
+		return nil, fmt.Errorf("vocab: %w", err)
 	}
 	return f, f.readMerges(merges)
 }
@@ -107,21 +115,6 @@ func kindOf(members map[string]string) (string, error) {
 		return "", fmt.Errorf("%q is not supported, only BPE and Unigram", kind)
 	}
 	return kind, nil
-}
-
-func (f *modelFile) readVocab(raw string) error {
-	f.vocab = make(map[string]int32, len(raw)/24)
-	r := &jsonReader{data: raw}
-	r.members(func(text string) {
-		if _, twice := f.vocab[text]; twice {
-			r.fail("token %q is repeated", text)
-		}
-		f.vocab[strings.Clone(text)] = r.id()
-	})
-	if err := r.end(); err != nil {
-		return fmt.Errorf("vocab: %w", err)
-	}
-	return nil
 }
 
 // readMerges reads merges, each "a b" or ["a", "b"].

@@ -16,18 +16,18 @@ type normalizer func(piece) piece
 
 // normalizers are the parsers of the components of tokenizer.json.
 var normalizers = map[string]func(json.RawMessage) (normalizer, error){
-	"NFC":          fixedNormalizer(formC),
-	"NFD":          fixedNormalizer(formD),
-	"NFKC":         fixedNormalizer(formKC),
-	"NFKD":         fixedNormalizer(formKD),
-	"Lowercase":    fixedNormalizer(lowercase),
-	"StripAccents": fixedNormalizer(stripAccents),
-	"Nmt":          fixedNormalizer(nmt),
-	"ByteLevel":    fixedNormalizer(toByteLevelPiece),
-	"Strip":        parseStrip,
-	"Prepend":      parsePrepend,
-	"Replace":      parseReplace,
-	"Precompiled":  parsePrecompiled,
+	"NFC":          fixed[normalizer](formC),
+	"NFD":          fixed[normalizer](formD),
+	"NFKC":         fixed[normalizer](formKC),
+	"NFKD":         fixed[normalizer](formKD),
+	"Lowercase":    fixed[normalizer](lowercase),
+	"StripAccents": fixed[normalizer](stripAccents),
+	"Nmt":          fixed[normalizer](nmt),
+	"ByteLevel":    fixed[normalizer](toByteLevelPiece),
+	"Strip":        parsed(stripNormalizer),
+	"Prepend":      parsed(prependNormalizer),
+	"Replace":      parsed(replaceNormalizer),
+	"Precompiled":  parsed(precompiledNormalizer),
 }
 
 // maxGrowth bounds the factor by which a text may grow, so that a file cannot exhaust memory: a few replacements, each
@@ -54,49 +54,29 @@ func (c component) growth() int {
 	return 1
 }
 
-func fixedNormalizer(n normalizer) func(json.RawMessage) (normalizer, error) {
-	return func(json.RawMessage) (normalizer, error) { return n, nil }
-}
-
 // parseNormalizers returns the steps of a normalizer, in order, and whether the last is ByteLevel.
 func parseNormalizers(raw json.RawMessage) (steps []normalizer, byteLevel bool, err error) {
-	if isNull(raw) {
-		return nil, false, nil
-	}
-	parts, err := flatten(raw, "normalizer", "normalizers")
-	if err != nil {
-		return nil, false, err
-	}
 	growth := 1
-	for _, part := range parts {
-		if growth *= part.growth(); growth > maxGrowth {
-			return nil, false, fmt.Errorf("normalizer %q: %w", part.kind, errGrowth)
-		}
-		read, ok := normalizers[part.kind]
-		if !ok {
-			return nil, false, unsupported("normalizer", part.kind, normalizers)
-		}
-		n, err := read(part.raw)
-		if err != nil {
-			return nil, false, fmt.Errorf("normalizer %q: %w", part.kind, err)
-		}
-		if byteLevel {
-			return nil, false, fmt.Errorf("normalizer %q is not supported after ByteLevel", part.kind)
-		}
-		byteLevel = part.kind == "ByteLevel"
-		steps = append(steps, n)
-	}
-	return steps, byteLevel, nil
+	err = components(raw, "normalizer", "normalizers", normalizers,
+		func(part component, read func(json.RawMessage) (normalizer, error)) error {
+			if growth *= part.growth(); growth > maxGrowth {
+				return errGrowth
+			}
+			n, err := read(part.raw)
+			if err == nil && byteLevel {
+				err = errors.New("it is not supported after ByteLevel")
+			}
+			byteLevel = part.kind == "ByteLevel"
+			steps = append(steps, n)
+			return err
+		})
+	return steps, byteLevel, err
 }
 
-func parseStrip(raw json.RawMessage) (normalizer, error) {
-	var c struct {
-		Left  bool `json:"strip_left"`
-		Right bool `json:"strip_right"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func stripNormalizer(c struct {
+	Left  bool `json:"strip_left"`
+	Right bool `json:"strip_right"`
+}) (normalizer, error) {
 	return func(p piece) piece {
 		start, end := 0, len(p.text)
 		if c.Left {
@@ -109,32 +89,22 @@ func parseStrip(raw json.RawMessage) (normalizer, error) {
 	}, nil
 }
 
-func parsePrepend(raw json.RawMessage) (normalizer, error) {
-	var c struct {
-		Prepend string `json:"prepend"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func prependNormalizer(c struct{ Prepend string }) (normalizer, error) {
 	if c.Prepend == "" {
 		return nil, errors.New("prepend is empty")
 	}
 	return func(p piece) piece { return p.prepend(c.Prepend) }, nil
 }
 
-func parseReplace(raw json.RawMessage) (normalizer, error) {
-	var c struct {
-		Pattern patternFile `json:"pattern"`
-		Content string      `json:"content"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+// replaceFile is the component Replace of normalizers and decoders.
+type replaceFile struct {
+	Pattern patternFile
+	Content string
+}
+
+func replaceNormalizer(c replaceFile) (normalizer, error) {
 	find, err := c.Pattern.matcher()
-	if err != nil {
-		return nil, err
-	}
-	return func(p piece) piece { return p.replaced(find, c.Content) }, nil
+	return func(p piece) piece { return p.replaced(find, c.Content) }, err
 }
 
 // patternFile is a pattern of a Split or a Replace.
@@ -162,20 +132,14 @@ func (p piece) filter(keep func(rune) bool) piece {
 	if strings.IndexFunc(p.text, func(r rune) bool { return !keep(r) }) < 0 {
 		return p
 	}
-	var text strings.Builder
-	q := piece{begin: p.begin}
+	out := pieceBuilder{tracked: p.origins != nil}
 	for i, r := range p.text {
-		if !keep(r) {
-			continue
-		}
-		_, n := utf8.DecodeRuneInString(p.text[i:])
-		text.WriteString(p.text[i : i+n])
-		if p.origins != nil {
-			q.origins = append(q.origins, p.origins[i:i+n]...)
+		if keep(r) {
+			_, n := utf8.DecodeRuneInString(p.text[i:])
+			out.add(p.slice(i, i+n))
 		}
 	}
-	q.text = text.String()
-	return q
+	return out.piece(p.begin)
 }
 
 // nmt drops control characters, and replaces white space and zero-width characters by spaces, as SentencePiece's

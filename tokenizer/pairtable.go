@@ -1,5 +1,7 @@
 package tokenizer
 
+import "hash/maphash"
+
 // merge is the result of merging an adjacent pair.
 type merge struct {
 	rank uint32 // the lowest is merged first
@@ -14,7 +16,6 @@ const noRank = 1<<32 - 1
 type pairTable struct {
 	slots []pairSlot
 	shift uint
-	count int
 }
 
 type pairSlot struct {
@@ -34,23 +35,14 @@ func newPairTable(capacity int) *pairTable {
 	return t
 }
 
-// slot returns the index of a key, or of the empty slot for it.
-func (t *pairTable) slot(key uint64) int {
+// put sets the merge of a pair. The table does not grow beyond its capacity.
+func (t *pairTable) put(left, right int32, m merge) {
+	key := pairKey(left, right)
 	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
 	for t.slots[i].key != key && t.slots[i].key != 0 {
 		i = (i + 1) & (len(t.slots) - 1)
 	}
-	return i
-}
-
-// put sets the merge of a pair. The table does not grow beyond its capacity.
-func (t *pairTable) put(left, right int32, m merge) {
-	key := pairKey(left, right)
-	s := &t.slots[t.slot(key)]
-	if s.key == 0 {
-		t.count++
-	}
-	s.key, s.merge = key, m
+	t.slots[i] = pairSlot{key, m}
 }
 
 // get returns the merge of a pair; its rank is noRank if there is none.
@@ -67,4 +59,45 @@ func (t *pairTable) get(left, right int32) merge {
 		}
 		i = (i + 1) & (len(t.slots) - 1)
 	}
+}
+
+// wordTable maps texts to ids. It is a hash table with open addressing, which is much faster to fill than a map.
+type wordTable struct {
+	seed  maphash.Seed
+	slots []wordSlot
+}
+
+type wordSlot struct {
+	text string
+	id   int32
+	used bool
+}
+
+func newWordTable(capacity int) *wordTable {
+	size := 16
+	for size < capacity+capacity/2 {
+		size *= 2
+	}
+	return &wordTable{seed: maphash.MakeSeed(), slots: make([]wordSlot, size)}
+}
+
+func (t *wordTable) slot(text string) *wordSlot {
+	mask := uint64(len(t.slots) - 1) // a power of two
+	i := maphash.String(t.seed, text) & mask
+	for t.slots[i].used && t.slots[i].text != text {
+		i = (i + 1) & mask
+	}
+	return &t.slots[i]
+}
+
+// put sets the id of a text. The table does not grow beyond its capacity.
+func (t *wordTable) put(text string, id int32) { *t.slot(text) = wordSlot{text, id, true} }
+
+// get returns the id of a text; a nil table has none.
+func (t *wordTable) get(text string) (int32, bool) {
+	if t == nil {
+		return 0, false
+	}
+	s := t.slot(text)
+	return s.id, s.used
 }

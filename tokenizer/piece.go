@@ -67,8 +67,7 @@ type change struct {
 // rewrite returns the piece with new text. The origin of an inserted character is that of the character before it, as
 // in the reference.
 func (p piece) rewrite(changes []change) piece {
-	var text strings.Builder
-	out := piece{begin: p.begin}
+	out := pieceBuilder{tracked: p.origins != nil}
 	at := 0 // bytes of p.text that were replaced
 	for _, c := range changes {
 		from := at
@@ -80,13 +79,9 @@ func (p piece) rewrite(changes []change) piece {
 				at += n
 			}
 		}
-		n, _ := text.WriteRune(c.char)
-		if p.origins != nil {
-			out.origins = append(out.origins, slices.Repeat([]span{p.originAt(from)}, n)...)
-		}
+		out.write(string(c.char), p.originAt(from))
 	}
-	out.text = text.String()
-	return out
+	return out.piece(p.begin)
 }
 
 // originAt returns the origin of one byte; an empty one before the first.
@@ -111,23 +106,15 @@ func (p piece) prepend(text string) piece {
 
 // replaced returns the piece with each match of find replaced by text, whose origin is the end of the match.
 func (p piece) replaced(find matcher, text string) piece {
-	var out strings.Builder
-	q := piece{begin: p.begin}
+	out := pieceBuilder{tracked: p.origins != nil}
 	find(p.text, func(c cut) {
-		if !c.match {
-			out.WriteString(p.text[c.start:c.end])
-			if p.origins != nil {
-				q.origins = append(q.origins, p.origins[c.start:c.end]...)
-			}
-			return
-		}
-		out.WriteString(text)
-		if p.origins != nil {
-			q.origins = append(q.origins, slices.Repeat([]span{p.originAt(c.end - 1)}, len(text))...)
+		if c.match {
+			out.write(text, p.originAt(c.end-1))
+		} else {
+			out.add(p.slice(c.start, c.end))
 		}
 	})
-	q.text = out.String()
-	return q
+	return out.piece(p.begin)
 }
 
 // pieceBuilder joins pieces.

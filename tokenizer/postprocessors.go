@@ -24,27 +24,13 @@ var processors = map[string]processorReader{
 }
 
 // parsePostProcessor reads the processing of single texts; language models have no use for pairs of texts.
-func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
-	if isNull(raw) {
-		return nil, nil
-	}
-	parts, err := flatten(raw, "post_processor", "processors")
-	if err != nil {
-		return nil, err
-	}
-	var out []processor
-	for _, part := range parts {
-		read, ok := processors[part.kind]
-		if !ok {
-			return nil, unsupported("post_processor", part.kind, processors)
-		}
+func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) (out []processor, err error) {
+	err = components(raw, "post_processor", "processors", processors, func(part component, read processorReader) error {
 		p, err := read(part.raw, valid)
-		if err != nil {
-			return nil, fmt.Errorf("post_processor %q: %w", part.kind, err)
-		}
 		out = append(out, p...)
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]processor, error) {

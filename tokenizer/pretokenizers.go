@@ -20,49 +20,49 @@ type preTokenizer struct {
 }
 
 // preTokenizers are the parsers of the components of tokenizer.json; ByteLevel and Metaspace are parsed by add.
-var preTokenizers = map[string]func(json.RawMessage) ([]step, error){
-	"Split":              parseSplit,
-	"Digits":             parseDigits,
-	"Punctuation":        parsePunctuation,
-	"CharDelimiterSplit": parseDelimiter,
-	"FixedLength":        parseFixedLength,
-	"Whitespace":         func(json.RawMessage) ([]step, error) { return []step{words()}, nil },
-	"WhitespaceSplit": func(json.RawMessage) ([]step, error) {
-		return []step{cutStep{find: matchRune(unicode.IsSpace), behavior: removed}}, nil
-	},
-	"ByteLevel": nil,
-	"Metaspace": nil,
+var preTokenizers = map[string]func(json.RawMessage) (step, error){
+	"Split":              parsed(splitStep),
+	"Digits":             parsed(digitsStep),
+	"Punctuation":        parsed(punctuationStep),
+	"CharDelimiterSplit": parsed(delimiterStep),
+	"FixedLength":        parsed(fixedLengthStep),
+	"Whitespace":         func(json.RawMessage) (step, error) { return words(), nil },
+	"WhitespaceSplit":    fixed[step](cutStep{find: matchRune(unicode.IsSpace), behavior: removed}),
+	"ByteLevel":          nil,
+	"Metaspace":          nil,
 }
 
-func parsePreTokenizer(raw json.RawMessage) (preTokenizer, error) {
-	var p preTokenizer
-	if isNull(raw) {
-		return p, nil
+func parsePreTokenizer(raw json.RawMessage) (p preTokenizer, err error) {
+	err = components(raw, "pre_tokenizer", "pretokenizers", preTokenizers, p.add)
+	return p, err
+}
+
+func (p *preTokenizer) add(part component, read func(json.RawMessage) (step, error)) error {
+	if p.byteLevelLast {
+		p.steps, p.byteLevelLast = append(p.steps, byteLevelStep{}), false
 	}
-	parts, err := flatten(raw, "pre_tokenizer", "pretokenizers")
-	if err != nil {
-		return p, err
-	}
-	for i, part := range parts {
-		if err := p.add(part, i == len(parts)-1); err != nil {
-			return p, fmt.Errorf("pre_tokenizer %q: %w", part.kind, err)
+	switch part.kind {
+	case "ByteLevel":
+		if p.byteLevel {
+			return errors.New("it is repeated, which is not supported")
 		}
-	}
-	return p, nil
-}
-
-func (p *preTokenizer) add(part component, last bool) error {
-	read, known := preTokenizers[part.kind]
-	switch {
-	case !known:
-		return unsupported("component", part.kind, preTokenizers)
-	case part.kind == "ByteLevel":
-		return p.addByteLevel(part.raw, last)
-	case part.kind == "Metaspace":
+		var c byteLevelFile
+		if err := json.Unmarshal(part.raw, &c); err != nil {
+			return err
+		}
+		if isOn(c.AddPrefix) {
+			p.steps = append(p.steps, prefixStep{})
+		}
+		if isOn(c.UseRegex) {
+			p.steps = append(p.steps, cutStep{find: matchRegex(gpt2Words())})
+		}
+		p.byteLevel, p.byteLevelLast = true, true
+		return nil
+	case "Metaspace":
 		if p.byteLevel {
 			return errors.New("it is not supported after ByteLevel")
 		}
-		m, err := parseMetaspace(part.raw)
+		m, err := parsed(newMetaspace)(part.raw)
 		if err != nil {
 			return err
 		}
@@ -70,31 +70,9 @@ func (p *preTokenizer) add(part component, last bool) error {
 		p.steps = append(p.steps, m)
 		return nil
 	}
-	steps, err := read(part.raw)
-	p.steps = append(p.steps, steps...)
+	s, err := read(part.raw)
+	p.steps = append(p.steps, s)
 	return err
-}
-
-// addByteLevel adds the steps of a ByteLevel.
-func (p *preTokenizer) addByteLevel(raw json.RawMessage, last bool) error {
-	if p.byteLevel {
-		return errors.New("it is repeated, which is not supported")
-	}
-	var c byteLevelFile
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return err
-	}
-	if isOn(c.AddPrefix) {
-		p.steps = append(p.steps, prefixStep{})
-	}
-	if isOn(c.UseRegex) {
-		p.steps = append(p.steps, cutStep{find: matchRegex(gpt2Words())})
-	}
-	p.byteLevel, p.byteLevelLast = true, last
-	if !last {
-		p.steps = append(p.steps, byteLevelStep{})
-	}
-	return nil
 }
 
 // gpt2Words is the split of ByteLevel with use_regex: contractions, and runs of letters, of digits or of other
@@ -118,15 +96,11 @@ func words() step {
 	return cutStep{find: matchRegex(mustCompile(`[` + word + `]+|[^` + word + `\s]+`)), invert: true, behavior: removed}
 }
 
-func parseSplit(raw json.RawMessage) ([]step, error) {
-	var c struct {
-		Pattern  patternFile `json:"pattern"`
-		Behavior string      `json:"behavior"`
-		Invert   bool        `json:"invert"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func splitStep(c struct {
+	Pattern  patternFile
+	Behavior string
+	Invert   bool
+}) (step, error) {
 	find, err := c.Pattern.matcher()
 	if err != nil {
 		return nil, err
@@ -134,59 +108,44 @@ func parseSplit(raw json.RawMessage) ([]step, error) {
 	return cutting(find, c.Behavior, c.Invert)
 }
 
-func cutting(find matcher, name string, invert bool) ([]step, error) {
+func cutting(find matcher, name string, invert bool) (step, error) {
 	behavior, ok := behaviors[name]
 	if !ok {
 		return nil, fmt.Errorf("behavior %q is not supported", name)
 	}
-	return []step{cutStep{find: find, invert: invert, behavior: behavior}}, nil
+	return cutStep{find: find, invert: invert, behavior: behavior}, nil
 }
 
-func parseDigits(raw json.RawMessage) ([]step, error) {
-	var c struct {
-		Individual bool `json:"individual_digits"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func digitsStep(c struct {
+	Individual bool `json:"individual_digits"`
+}) (step, error) {
 	if c.Individual {
-		return []step{cutStep{find: matchRune(isNumber)}}, nil
+		return cutStep{find: matchRune(isNumber)}, nil
 	}
-	return []step{cutStep{find: matchRune(isNumber), behavior: contiguous}}, nil
+	return cutStep{find: matchRune(isNumber), behavior: contiguous}, nil
 }
 
-func parsePunctuation(raw json.RawMessage) ([]step, error) {
-	c := struct {
-		Behavior string `json:"behavior"`
-	}{"Isolated"}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
+func punctuationStep(c struct{ Behavior *string }) (step, error) {
+	name := "Isolated"
+	if c.Behavior != nil {
+		name = *c.Behavior
 	}
-	return cutting(matchRune(isPunctuation), c.Behavior, false)
+	return cutting(matchRune(isPunctuation), name, false)
 }
 
-func parseDelimiter(raw json.RawMessage) ([]step, error) {
-	var c struct {
-		Delimiter string `json:"delimiter"`
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func delimiterStep(c struct{ Delimiter string }) (step, error) {
 	if utf8.RuneCountInString(c.Delimiter) != 1 {
 		return nil, fmt.Errorf("delimiter %q is not one character", c.Delimiter)
 	}
 	return cutting(matchString(c.Delimiter), "Removed", false)
 }
 
-func parseFixedLength(raw json.RawMessage) ([]step, error) {
-	c := struct {
-		Length int `json:"length"`
-	}{5}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
+func fixedLengthStep(c struct{ Length *int }) (step, error) {
+	if c.Length == nil {
+		return chunkStep(5), nil
 	}
-	if c.Length < 1 {
-		return nil, fmt.Errorf("length %d is not supported: it must be 1 or more", c.Length)
+	if *c.Length < 1 {
+		return nil, fmt.Errorf("length %d is not supported: it must be 1 or more", *c.Length)
 	}
-	return []step{chunkStep(c.Length)}, nil
+	return chunkStep(*c.Length), nil
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -179,51 +180,44 @@ func (m *spModel) finish(f *modelFile, added []addedToken) (*Tokenizer, error) {
 	}
 	if model, ok := t.model.(*bpe); ok && m.normalizer.keep.any() {
 		t.steps = []step{cutStep{find: m.normalizer.keep.matches}}
-		model.whole = m.userPieces()
-	}
-	t.decoder = m.decoder()
-	t.setDecoding()
-	var before, after []int32
-	if t.valid(m.bos) {
-		t.bos = []int32{m.bos}
-	}
-	if t.valid(m.eos) {
-		t.eos = []int32{m.eos}
-	}
-	if m.addBOS {
-		before = t.bos
-	}
-	if m.addEOS {
-		after = t.eos
-	}
-	var err error
-	t.processors, err = wrapping(before, after, t.valid)
-	return t, err
-}
-
-// userPieces returns the user-defined pieces, around which text is split.
-func (m *spModel) userPieces() *wordTable {
-	out := newWordTable(len(m.pieces))
-	for id, p := range m.pieces {
-		if m.kinds[id] == userPiece {
-			out.put(p.text, int32(id))
+		model.whole = newWordTable(len(m.pieces)) // text is split around the user-defined pieces
+		for id, p := range m.pieces {
+			if m.kinds[id] == userPiece {
+				model.whole.put(p.text, int32(id))
+			}
 		}
 	}
-	return out
-}
-
-// decoder returns the decoder of Hugging Face's conversions.
-func (m *spModel) decoder() decoder {
-	d := decoder{
+	t.decoder = decoder{ // as in Hugging Face's conversions
 		func() stage {
 			return mapStage(func(s string) string { return strings.ReplaceAll(s, string(metaspaceRune), " ") })
 		},
 		func() stage { return &byteFallbackStage{} },
 	}
 	if m.normalizer.dummyPrefix {
-		d = append(d, func() stage { return &stripStage{content: " ", start: 1, fused: true} })
+		t.decoder = append(t.decoder, func() stage { return &stripStage{content: " ", start: 1, fused: true} })
 	}
-	return d
+	t.setDecoding()
+	return t, t.setEnds(m.bos, m.eos, m.addBOS, m.addEOS)
+}
+
+// setEnds sets the tokens for the beginning and the end of a sequence, each absent if there is none, and whether
+// encoding adds them.
+func (t *Tokenizer) setEnds(bos, eos int32, addBOS, addEOS bool) (err error) {
+	var before, after []int32
+	if t.valid(bos) {
+		t.bos = []int32{bos}
+	}
+	if t.valid(eos) {
+		t.eos = []int32{eos}
+	}
+	if addBOS {
+		before = t.bos
+	}
+	if addEOS {
+		after = t.eos
+	}
+	t.processors, err = wrapping(before, after, t.valid)
+	return err
 }
 
 // found reports whether text can become a piece.
@@ -256,15 +250,7 @@ func (m *spModel) setMerges(f *modelFile) {
 			ids = append(ids, int32(id))
 		}
 	}
-	slices.SortStableFunc(ids, func(a, b int32) int {
-		switch x, y := m.pieces[a].score, m.pieces[b].score; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ids, func(a, b int32) int { return cmp.Compare(m.pieces[b].score, m.pieces[a].score) })
 	f.left = []string{}
 	rank := uint32(0)
 	for i, id := range ids {

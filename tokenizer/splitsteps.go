@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -44,39 +45,24 @@ func (byteLevelStep) apply(p piece, emit func(piece)) { emit(toByteLevelPiece(p)
 
 // toByteLevelPiece returns the piece in the byte-level alphabet.
 func toByteLevelPiece(p piece) piece {
-	var text strings.Builder
-	q := piece{begin: p.begin}
+	out := pieceBuilder{tracked: p.origins != nil}
 	for i := range len(p.text) {
-		n, _ := text.WriteRune(alphabet[p.text[i]])
-		if p.origins != nil {
-			for range n {
-				q.origins = append(q.origins, p.origins[i])
-			}
-		}
+		out.write(string(alphabet[p.text[i]]), p.originAt(i))
 	}
-	q.text = text.String()
-	return q
+	return out.piece(p.begin)
 }
 
 // fromByteLevelPiece is the inverse of toByteLevelPiece. Characters that are not in the alphabet stay.
 func fromByteLevelPiece(p piece) piece {
-	text := make([]byte, 0, len(p.text))
-	q := piece{begin: p.begin}
+	out := pieceBuilder{tracked: p.origins != nil}
 	for i, r := range p.text {
-		n := utf8.RuneLen(r)
-		b, ok := byteOf(r)
-		if ok {
-			text = append(text, b)
-			n = 1
+		if b, ok := byteOf(r); ok {
+			out.write(string([]byte{b}), p.originAt(i))
 		} else {
-			text = append(text, p.text[i:i+n]...)
-		}
-		if p.origins != nil {
-			q.origins = append(q.origins, p.origins[i:i+n]...)
+			out.add(p.slice(i, i+utf8.RuneLen(r)))
 		}
 	}
-	q.text = string(text)
-	return q
+	return out.piece(p.begin)
 }
 
 // chunkStep splits into pieces of a fixed number of characters.
@@ -114,4 +100,64 @@ func (d cutStep) apply(p piece, emit func(piece)) {
 	for _, c := range d.behavior(cuts) {
 		emit(p.slice(c.start, c.end))
 	}
+}
+
+// behavior says what happens to delimiters: it converts cuts to the pieces to keep. The names are Hugging Face's.
+type behavior func([]cut) []cut
+
+var behaviors = map[string]behavior{
+	"Isolated":           nil, // the-final--countdown -> the - final - - countdown
+	"Removed":            removed,
+	"MergedWithPrevious": mergedWithPrevious,
+	"MergedWithNext":     mergedWithNext,
+	"Contiguous":         contiguous,
+}
+
+// removed: the-final--countdown -> the final countdown
+func removed(cuts []cut) []cut {
+	return slices.DeleteFunc(cuts, func(s cut) bool { return s.match })
+}
+
+// contiguous: the-final--countdown -> the - final -- countdown
+func contiguous(cuts []cut) []cut {
+	out := cuts[:0]
+	for _, s := range cuts {
+		if n := len(out); n > 0 && out[n-1].match == s.match {
+			out[n-1].end = s.end
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// mergedWithPrevious: the-final--countdown -> the- final- - countdown
+func mergedWithPrevious(cuts []cut) []cut {
+	var out []cut
+	afterMatch := false
+	for _, s := range cuts {
+		if s.match && !afterMatch && len(out) > 0 {
+			out[len(out)-1].end = s.end
+		} else {
+			out = append(out, s)
+		}
+		afterMatch = s.match
+	}
+	return out
+}
+
+// mergedWithNext: the-final--countdown -> the -final - -countdown
+func mergedWithNext(cuts []cut) []cut {
+	var out []cut
+	beforeMatch := false
+	for _, s := range slices.Backward(cuts) {
+		if s.match && !beforeMatch && len(out) > 0 {
+			out[len(out)-1].start = s.start
+		} else {
+			out = append(out, s)
+		}
+		beforeMatch = s.match
+	}
+	slices.Reverse(out)
+	return out
 }

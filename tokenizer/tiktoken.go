@@ -48,20 +48,15 @@ func FromRanks(tokens []string, words string, special map[string]int32) (*Tokeni
 		steps:   []step{cutStep{find: matchRegex(re), invert: true, behavior: removed}},
 		decoder: decoder{func() stage { return &bytesStage{} }},
 	}
-	if err := t.setSpecial(f, special); err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	t.setDecoding()
-	return t, nil
-}
-
-// setSpecial makes the model, and adds special tokens with given ids.
-func (t *Tokenizer) setSpecial(f *modelFile, special map[string]int32) error {
 	f.keepIDs = true
 	var added []addedToken
 	for text, id := range special {
 		added = append(added, addedToken{ID: id, Content: text, Special: true})
 	}
 	slices.SortFunc(added, func(a, b addedToken) int { return int(a.ID - b.ID) })
-	return t.setVocab(f, added)
+	if err := t.setVocab(f, added); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	t.setDecoding()
+	return t, nil
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (t *Tokenizer) configure(data []byte) error {
 	t.chat.special = map[string]string{}
 	for _, name := range specialNames {
 		var token *configToken
-		if err := json.Unmarshal(orNull(f[name]), &token); err != nil {
+		if err := json.Unmarshal([]byte(cmp.Or(string(f[name]), "null")), &token); err != nil {
 			return fmt.Errorf("%s must be a string or an object with content", name)
 		}
 		if token != nil {
@@ -50,13 +51,6 @@ func (t *Tokenizer) configure(data []byte) error {
 	return err
 }
 
-func orNull(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage("null")
-	}
-	return raw
-}
-
 // configToken is a token, written as a string or as an object with its content.
 type configToken struct{ content string }
 
@@ -65,9 +59,7 @@ func (c *configToken) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		return json.Unmarshal(data, &c.content)
 	}
-	var object struct {
-		Content string `json:"content"`
-	}
+	var object struct{ Content string }
 	err := json.Unmarshal(data, &object)
 	c.content = object.Content
 	return err
@@ -110,10 +102,7 @@ func chatTemplates(raw json.RawMessage) (map[string]string, error) {
 	if err := json.Unmarshal(raw, &one); err == nil {
 		return map[string]string{DefaultTemplate: one}, nil
 	}
-	var list []struct {
-		Name     string `json:"name"`
-		Template string `json:"template"`
-	}
+	var list []struct{ Name, Template string }
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, errors.New("chat_template must be a string or a list of objects with name and template")
 	}

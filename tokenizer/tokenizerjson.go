@@ -27,14 +27,8 @@ func build(data []byte) (*Tokenizer, error) {
 	if v, ok := file["version"]; ok && v != `"1.0"` {
 		return nil, fmt.Errorf("version %s is not supported, only 1.0", v)
 	}
-	return assemble(file)
-}
-
-// assemble reads the sections of a file.
-func assemble(file map[string]string) (*Tokenizer, error) {
 	t := &Tokenizer{}
 	var byteLevel bool
-	var err error
 	if t.normalizers, byteLevel, err = parseNormalizers(member(file, "normalizer")); err != nil {
 		return nil, err
 	}
@@ -58,7 +52,14 @@ func assemble(file map[string]string) (*Tokenizer, error) {
 	if err := t.setVocab(m, added); err != nil {
 		return nil, err
 	}
-	t.setSteps(pre, byteLevel, m.byBytes)
+	t.steps = pre.steps
+	switch { // the model takes either bytes or characters of the byte-level alphabet
+	case pre.byteLevelLast && !m.byBytes:
+		t.steps = append(t.steps, byteLevelStep{})
+	case m.byBytes && !pre.byteLevelLast:
+		t.fromByteLevel = true
+	}
+	t.tracksOrigins = pre.first && len(t.normalizers) > 0
 	if t.decoder, err = parseDecoder(member(file, "decoder")); err != nil {
 		return nil, err
 	}
@@ -72,33 +73,45 @@ func member(object map[string]string, name string) json.RawMessage {
 	return json.RawMessage(object[name])
 }
 
-// setSteps adds the last step before the model, which takes either bytes or characters of the byte-level alphabet.
-func (t *Tokenizer) setSteps(pre preTokenizer, byteLevel, byBytes bool) {
-	t.steps = pre.steps
-	switch {
-	case pre.byteLevelLast && !byBytes:
-		t.steps = append(t.steps, byteLevelStep{})
-	case byBytes && !pre.byteLevelLast:
-		t.fromByteLevel = true
-	}
-	t.tracksOrigins = pre.first && len(t.normalizers) > 0
-}
-
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// typeOf returns the "type" of a component.
-func typeOf(raw json.RawMessage) (string, error) {
-	var head struct {
-		Type string `json:"type"`
+// components calls read for the components of a section, with their parsers from known. field names the list of a
+// Sequence.
+func components[V any](raw json.RawMessage, what, field string, known map[string]V, read func(component, V) error) error {
+	if isNull(raw) {
+		return nil
 	}
-	err := json.Unmarshal(raw, &head)
-	return head.Type, err
+	parts, err := flatten(raw, what, field, 0)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		parse, ok := known[part.kind]
+		if !ok {
+			names := append(slices.Sorted(maps.Keys(known)), "Sequence")
+			return fmt.Errorf("%s %q is not supported, only %s", what, part.kind, strings.Join(names, ", "))
+		}
+		if err := read(part, parse); err != nil {
+			return fmt.Errorf("%s %q: %w", what, part.kind, err)
+		}
+	}
+	return nil
 }
 
-// unsupported is the error for an unknown component.
-func unsupported[V any](what, kind string, known map[string]V) error {
-	names := append(slices.Sorted(maps.Keys(known)), "Sequence")
-	return fmt.Errorf("%s %q is not supported, only %s", what, kind, strings.Join(names, ", "))
+// parsed returns the parser of a component whose options are a C.
+func parsed[C, V any](build func(c C) (V, error)) func(json.RawMessage) (V, error) {
+	return func(raw json.RawMessage) (v V, err error) {
+		var c C
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return v, err
+		}
+		return build(c)
+	}
+}
+
+// fixed returns the parser of a component without options.
+func fixed[V any](v V) func(json.RawMessage) (V, error) {
+	return func(json.RawMessage) (V, error) { return v, nil }
 }
 
 // component is one component of a file, not a Sequence.
@@ -111,17 +124,13 @@ type component struct {
 const maxNesting = 20
 
 // flatten lists the components of a Sequence, with those of nested ones, or the single component. field names the list.
-func flatten(raw json.RawMessage, what, field string) ([]component, error) {
-	return flattenAt(raw, what, field, 0)
-}
-
-func flattenAt(raw json.RawMessage, what, field string, depth int) ([]component, error) {
-	kind, err := typeOf(raw)
-	if err != nil {
+func flatten(raw json.RawMessage, what, field string, depth int) ([]component, error) {
+	var head struct{ Type string }
+	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	if kind != "Sequence" {
-		return []component{{kind, raw}}, nil
+	if head.Type != "Sequence" {
+		return []component{{head.Type, raw}}, nil
 	}
 	if depth == maxNesting {
 		return nil, fmt.Errorf("%s: Sequences are nested deeper than %d", what, maxNesting)
@@ -136,7 +145,7 @@ func flattenAt(raw json.RawMessage, what, field string, depth int) ([]component,
 	}
 	var out []component
 	for _, r := range list {
-		inner, err := flattenAt(r, what, field, depth+1)
+		inner, err := flatten(r, what, field, depth+1)
 		if err != nil {
 			return nil, err
 		}

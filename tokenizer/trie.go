@@ -13,25 +13,19 @@ type trie struct {
 	values   []int32    // by node; absent if no key ends there
 }
 
-type trieBuilder struct{ keys []trieKey }
-
 type trieKey struct {
 	text  string
 	value int32
 }
 
-func newTrieBuilder() *trieBuilder { return &trieBuilder{} }
-
-func (b *trieBuilder) add(text string, value int32) { b.keys = append(b.keys, trieKey{text, value}) }
-
 // maxTrieBytes bounds the number of nodes.
 const maxTrieBytes = 1 << 26
 
-// build numbers the nodes in the order of the sorted keys.
-func (b *trieBuilder) build() (*trie, error) {
-	slices.SortStableFunc(b.keys, func(x, y trieKey) int { return strings.Compare(x.text, y.text) })
+// newTrie sorts keys, and numbers the nodes in their order. Of equal keys, the last counts.
+func newTrie(keys []trieKey) (*trie, error) {
+	slices.SortStableFunc(keys, func(x, y trieKey) int { return strings.Compare(x.text, y.text) })
 	nodes, before := 1, ""
-	for _, k := range b.keys {
+	for _, k := range keys {
 		nodes += len(k.text) - commonPrefix(before, k.text)
 		before = k.text
 	}
@@ -39,7 +33,7 @@ func (b *trieBuilder) build() (*trie, error) {
 		return nil, errors.New("the vocabulary has more text than is supported")
 	}
 	t := &trie{children: newPairTable(nodes), values: []int32{absent}}
-	for _, k := range b.keys {
+	for _, k := range keys {
 		node := int32(0)
 		for i := range len(k.text) {
 			next := t.children.get(node, int32(k.text[i]))
@@ -83,12 +77,4 @@ func (t *trie) longest(text string) (length int, value int32) {
 	value = absent
 	t.prefixes(text, func(n int, v int32) { length, value = n, v })
 	return length, value
-}
-
-func (t *trie) each(yield func(value int32)) {
-	for _, v := range t.values {
-		if v != absent {
-			yield(v)
-		}
-	}
 }

@@ -51,7 +51,20 @@ func nextASCII(s string, i int) int {
 
 // form normalizes by the definition (UAX #15): decompose, sort each run of combining marks by class, compose.
 func (d decomposition) form(s string, compose bool) []change {
-	changes := d.all(s)
+	var changes []change
+	start := 0 // of the run of marks at the end of out
+	for _, r := range s {
+		for i, part := range d.of(r) {
+			if oldClass(part) == 0 {
+				sortMarks(changes[start:])
+				start = len(changes) + 1
+			}
+			changes = append(changes, change{part, min(i, 1)})
+		}
+	}
+	if start < len(changes) {
+		sortMarks(changes[start:])
+	}
 	if compose {
 		changes = composed(changes)
 	}
@@ -60,24 +73,6 @@ func (d decomposition) form(s string, compose bool) []change {
 
 // decomposition decomposes characters.
 type decomposition struct{ compatible bool }
-
-func (d decomposition) all(s string) []change {
-	var out []change
-	start := 0 // of the run of marks at the end of out
-	for _, r := range s {
-		for i, part := range d.of(r) {
-			if oldClass(part) == 0 {
-				sortMarks(out[start:])
-				start = len(out) + 1
-			}
-			out = append(out, change{part, min(i, 1)})
-		}
-	}
-	if start < len(out) {
-		sortMarks(out[start:])
-	}
-	return out
-}
 
 func (d decomposition) of(r rune) []rune {
 	if unicode.Is(laterMarks, r) || d.compatible && unicode.Is(laterCompatible, r) {
@@ -98,7 +93,7 @@ func oldClass(r rune) uint8 {
 	if unicode.Is(laterMarks, r) {
 		return 0
 	}
-	return class(r)
+	return norm.NFC.PropertiesString(string(r)).CCC()
 }
 
 // composed composes each starter with the marks after it that are not blocked.
@@ -140,6 +135,3 @@ func pair(a, b rune) (rune, bool) {
 	}
 	return both[0], true
 }
-
-// class is the canonical combining class.
-func class(r rune) uint8 { return norm.NFC.PropertiesString(string(r)).CCC() }

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -47,7 +46,7 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	}
 	m := &unigram{byText: make(map[string]int32, len(pieces)), unknown: unknown, scores: make([]float64, len(pieces))}
 	lowest := math.Inf(1)
-	builder := newTrieBuilder()
+	var keys []trieKey
 	m.longest = utf8.UTFMax
 	for id, p := range pieces {
 		if math.IsNaN(p.score) || math.IsInf(p.score, 0) {
@@ -58,12 +57,12 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	}
 	for id, p := range pieces {
 		if p.text != "" && !hidden(int32(id)) {
-			builder.add(p.text, m.byText[p.text])
+			keys = append(keys, trieKey{p.text, m.byText[p.text]})
 		}
 	}
 	m.floor = lowest - unknownPenalty
 	var err error
-	if m.trie, err = builder.build(); err != nil {
+	if m.trie, err = newTrie(keys); err != nil {
 		return nil, err
 	}
 	if byteFallback {
@@ -71,9 +70,6 @@ func newUnigram(pieces []vocabPiece, unknown int32, byteFallback bool, hidden fu
 	}
 	return m, nil
 }
-
-var errNoUnknown = errors.New("the vocabulary has neither an unknown token nor byte pieces: " +
-	"some text could not be encoded")
 
 func (m *unigram) appendIDs(s *scratch, ids []int32, word string) []int32 {
 	entry := s.entry(word)
@@ -121,7 +117,7 @@ func (m *unigram) appendPiece(tokens []token, t token, text string) []token {
 	if id, ok := m.byText[text]; ok {
 		return append(tokens, token{id, t.start, t.end})
 	}
-	if m.fallback != nil && m.covers(text) {
+	if covers(m.fallback, text) {
 		for i := range len(text) {
 			tokens = append(tokens, token{m.fallback[text[i]], t.start, t.end})
 		}
@@ -131,15 +127,6 @@ func (m *unigram) appendPiece(tokens []token, t token, text string) []token {
 		return tokens
 	}
 	return append(tokens, t)
-}
-
-func (m *unigram) covers(text string) bool {
-	for i := range len(text) {
-		if m.fallback[text[i]] == absent {
-			return false
-		}
-	}
-	return true
 }
 
 // search fills s.path with the best segmentation up to each offset of the word.
@@ -185,7 +172,6 @@ func rebase(path []pathNode) {
 }
 
 func (m *unigram) produces(id int32) bool {
-	found := id == m.unknown
-	m.trie.each(func(other int32) { found = found || other == id })
-	return found || m.fallback != nil && (&bpe{fallback: m.fallback}).falls(id)
+	return id == m.unknown || id != absent && slices.Contains(m.trie.values, id) ||
+		m.fallback != nil && slices.Contains(m.fallback[:], id)
 }
