@@ -84,15 +84,10 @@ type (
 		args arguments
 		line int
 	}
-	filterNode struct {
+	filterNode struct { // or a test
 		x    node // nil for the text of a filter block or set block
 		name string
-		args arguments
-		line int
-	}
-	testNode struct {
-		x    node
-		name string
+		test bool
 		args arguments
 		line int
 	}
@@ -194,7 +189,6 @@ func (n *getitemNode) children() []node   { return []node{n.x, n.arg} }
 func (n *sliceNode) children() []node     { return present(n.start, n.stop, n.step) }
 func (n *callNode) children() []node      { return append([]node{n.f}, n.args.children()...) }
 func (n *filterNode) children() []node    { return append(present(n.x), n.args.children()...) }
-func (n *testNode) children() []node      { return append([]node{n.x}, n.args.children()...) }
 
 func (n *dictNode) children() []node {
 	var out []node

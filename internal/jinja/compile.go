@@ -459,23 +459,16 @@ func checkLoopName(n node) {
 
 func (n *forNode) compile(c *compiler, f *frame) stmt {
 	checkLoopName(n)
-	if n.recursive {
-		return c.recursiveLoop(n, f)
+	iter, fn := c.expr(n.iter, f), f.fn
+	if n.recursive { // it is a function, which loop(items) calls
+		fn = newFunction(f.fn)
 	}
-	iter := c.expr(n.iter, f)
-	body := c.loopBody(n, f, f.fn)
+	body := c.loopBody(n, f, fn)
 	return func(r *run, e *env) signal {
 		r.step(n.line)
-		return body(r, e, iter(r, e), nil, 0)
-	}
-}
-
-// recursiveLoop compiles a loop that is a function: loop(items) calls it.
-func (c *compiler) recursiveLoop(n *forNode, f *frame) stmt {
-	fn := newFunction(f.fn)
-	body, iter := c.loopBody(n, f, fn), c.expr(n.iter, f)
-	return func(r *run, e *env) signal {
-		r.step(n.line)
+		if !n.recursive {
+			return body(r, e, iter(r, e), nil, 0)
+		}
 		var again recursion
 		again = func(items any, depth int) string {
 			defer r.enter()()
@@ -665,12 +658,5 @@ func (n *callBlockNode) compile(c *compiler, f *frame) stmt {
 		r.step(n.line)
 		r.writeText(call(r, e))
 		return goOn
-	}
-}
-
-// known rejects unknown filters and tests, unless they may never be reached.
-func (f *frame) known(what, name string, ok bool, line int) {
-	if !ok && !f.soft {
-		raiseAt(line, assertionError, "No %s named %s.", what, reprString(name))
 	}
 }

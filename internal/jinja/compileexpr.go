@@ -81,16 +81,10 @@ func (n *unaryNode) compile(c *compiler, f *frame) expr {
 func (n *binaryNode) compile(c *compiler, f *frame) expr {
 	x, y := c.expr(n.x, f), c.expr(n.y, f)
 	switch n.op {
-	case "and":
+	case "and", "or":
+		enough := n.op == "or"
 		return func(r *run, e *env) any {
-			if v := x(r, e); !truth(v) {
-				return v
-			}
-			return y(r, e)
-		}
-	case "or":
-		return func(r *run, e *env) any {
-			if v := x(r, e); truth(v) {
+			if v := x(r, e); truth(v) == enough {
 				return v
 			}
 			return y(r, e)
@@ -227,8 +221,14 @@ func (n *callNode) compileWith(c *compiler, f *frame, caller expr) expr {
 }
 
 func (n *filterNode) compile(c *compiler, f *frame) expr {
-	fn, ok := filters[n.name]
-	f.known("filter", n.name, ok, n.line)
+	what, table := "filter", filters
+	if n.test {
+		what, table = "test", tests
+	}
+	fn := table[n.name]
+	if fn == nil && !f.soft {
+		raiseAt(n.line, assertionError, "No %s named %s.", what, reprString(n.name))
+	}
 	x := func(r *run, _ *env) any { return r.blockText }
 	if n.x != nil {
 		x = c.expr(n.x, f)
@@ -238,23 +238,10 @@ func (n *filterNode) compile(c *compiler, f *frame) expr {
 		v := x(r, e)
 		a := args(r, e)
 		if fn == nil {
-			raise(runtimeError, "No filter named %s found.", reprString(n.name))
+			raise(runtimeError, "No %s named %s found.", what, reprString(n.name))
 		}
-		r.step(n.line)
-		r.look(v)
-		return fn(r, v, a)
-	}
-}
-
-func (n *testNode) compile(c *compiler, f *frame) expr {
-	fn, ok := tests[n.name]
-	f.known("test", n.name, ok, n.line)
-	x, args := c.expr(n.x, f), c.arguments(&n.args, f, nil)
-	return func(r *run, e *env) any {
-		v := x(r, e)
-		a := args(r, e)
-		if fn == nil {
-			raise(runtimeError, "No test named %s found.", reprString(n.name))
+		if !n.test {
+			r.step(n.line)
 		}
 		r.look(v)
 		return fn(r, v, a)

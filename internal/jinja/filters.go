@@ -291,13 +291,13 @@ func (r *run) dictsortFilter(v any, a arg) any {
 	if by != "key" && by != "value" {
 		raise(argumentError, `You can only sort by either "key" or "value"`)
 	}
-	d := mapping(v)
+	d := dictOf(v)
 	key := r.getter(boolInt(by == "value"), !truth(args[0]), nil)
 	return &list{items: r.sorted(d.pairs(), key, truth(args[2]))}
 }
 
-// mapping returns a value as a dict.
-func mapping(v any) *Dict {
+// dictOf returns a value that must be a dict.
+func dictOf(v any) *Dict {
 	d, ok := v.(*Dict)
 	if !ok {
 		defined(v)

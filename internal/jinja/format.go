@@ -360,9 +360,21 @@ func (p *printf) number(s, what string) (int, string) {
 func (p *printf) value(v any, kind byte, f spec) string {
 	switch kind {
 	case 's', 'r', 'a':
-		return p.text(v, kind, f)
+		out := p.r.converted(v, kind)
+		if _, ok := v.(markup); p.markup && (!ok || kind != 's') {
+			out = p.r.escape(out)
+		}
+		return p.r.pad(cut(out, f.precision), f)
 	case 'c':
-		return p.char(v, f)
+		s, isText := text(v)
+		n, ok := bigInteger(v)
+		switch {
+		case ok:
+			s = character(n)
+		case !isText || utf8.RuneCountInString(s) != 1:
+			raise(typeError, "%%c requires int or char")
+		}
+		return p.r.pad(s, f)
 	case 'e', 'E', 'f', 'F', 'g', 'G':
 		if !isNumber(v) {
 			reject(v, "must be real number, not %s", typeName(v))
@@ -370,30 +382,6 @@ func (p *printf) value(v any, kind byte, f spec) string {
 		f.kind = kind
 		return p.r.formatFloat(float(v), f)
 	}
-	return p.integer(v, kind, f)
-}
-
-func (p *printf) text(v any, kind byte, f spec) string {
-	out := p.r.converted(v, kind)
-	if _, ok := v.(markup); p.markup && (!ok || kind != 's') {
-		out = p.r.escape(out)
-	}
-	return p.r.pad(cut(out, f.precision), f)
-}
-
-func (p *printf) char(v any, f spec) string {
-	s, isText := text(v)
-	n, ok := bigInteger(v)
-	switch {
-	case ok:
-		s = character(n)
-	case !isText || utf8.RuneCountInString(s) != 1:
-		raise(typeError, "%%c requires int or char")
-	}
-	return p.r.pad(s, f)
-}
-
-func (p *printf) integer(v any, kind byte, f spec) string {
 	n, ok := bigInteger(v)
 	if x, isFloat := v.(float64); isFloat && strings.IndexByte("diu", kind) >= 0 {
 		n, ok = truncated(x), true

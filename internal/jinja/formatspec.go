@@ -368,36 +368,31 @@ func trimZeros(s string) string {
 
 // floatDigits formats a float that is not negative as C does, with e, f, g or their capitals.
 func floatDigits(x float64, kind byte, precision int, alternate bool) string {
-	s := ""
-	switch lower := kind | 0x20; {
-	case math.IsInf(x, 0) || math.IsNaN(x):
-		s = floatText(x)
-	case lower == 'e' || lower == 'f':
-		s = strconv.FormatFloat(x, lower, precision, 64)
-		if alternate && precision == 0 {
-			s = strings.TrimSuffix(strings.Replace(s+"e", "e", ".e", 1), "e")
+	mantissa, tail := floatText(x), "" // of inf and nan
+	if !math.IsInf(x, 0) && !math.IsNaN(x) {
+		switch kind | 0x20 {
+		case 'e':
+			mantissa, tail, _ = scientific(x, precision)
+		case 'f':
+			mantissa = strconv.FormatFloat(x, 'f', precision, 64)
+		default: // an exponent below 1e-4 and from 10^precision on, no trailing zeros unless it is alternate
+			precision = max(1, precision)
+			var exponent int
+			mantissa, tail, exponent = scientific(x, precision-1)
+			if exponent >= -4 && exponent < precision {
+				mantissa, tail = strconv.FormatFloat(x, 'f', precision-1-exponent, 64), ""
+			}
+			if !alternate {
+				mantissa = trimZeros(mantissa)
+			}
 		}
-	default:
-		s = generalDigits(x, precision, alternate)
+		if alternate && !strings.Contains(mantissa, ".") {
+			mantissa += "."
+		}
 	}
+	s := mantissa + tail
 	if kind < 'a' {
 		return strings.ToUpper(s)
 	}
 	return s
-}
-
-// generalDigits is %g: an exponent below 1e-4 and from 10^precision on, no trailing zeros unless it is alternate.
-func generalDigits(x float64, precision int, alternate bool) string {
-	precision = max(1, precision)
-	mantissa, tail, exponent := scientific(x, precision-1)
-	if exponent >= -4 && exponent < precision {
-		mantissa, tail = strconv.FormatFloat(x, 'f', precision-1-exponent, 64), ""
-	}
-	switch {
-	case !alternate:
-		mantissa = trimZeros(mantissa)
-	case !strings.Contains(mantissa, "."):
-		mantissa += "."
-	}
-	return mantissa + tail
 }

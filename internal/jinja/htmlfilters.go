@@ -47,7 +47,7 @@ func cutAll(s, open, end string) string {
 
 func (r *run) xmlattrFilter(v any, a arg) any {
 	space := a.bind("xmlattr", optional("autospace", true))[0]
-	d := mapping(v)
+	d := dictOf(v)
 	var parts []string
 	for i, k := range d.keys {
 		value := d.values[i]

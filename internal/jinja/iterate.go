@@ -1,5 +1,7 @@
 package jinja
 
+import "unicode/utf8"
+
 // maxGenerators bounds the length of a chain of generators.
 const maxGenerators = 500
 
@@ -39,13 +41,7 @@ func (r *run) lazily(v any, begin func() (step func(item any) (made any, keep bo
 }
 
 // iterable reports whether v can be iterated over.
-func iterable(v any) bool {
-	switch v.(type) {
-	case string, markup, *list, *Dict, *undefined, *view, span, *generator, *loop:
-		return true
-	}
-	return false
-}
+func iterable(v any) bool { return iterate(v) != nil }
 
 // all yields the items that are left.
 func (next iterator) all(yield func(item any) bool) {
@@ -56,6 +52,15 @@ func (next iterator) all(yield func(item any) bool) {
 
 // iterate is iter(v).
 func (r *run) iterate(v any) iterator {
+	next := iterate(v)
+	if next == nil {
+		raise(typeError, "'%s' object is not iterable", typeName(v))
+	}
+	return next
+}
+
+// iterate returns nil if v cannot be iterated over.
+func iterate(v any) iterator {
 	switch v := v.(type) {
 	case string:
 		return characters(v)
@@ -89,7 +94,6 @@ func (r *run) iterate(v any) iterator {
 			return newTuple(v.current, v), true
 		}
 	}
-	raise(typeError, "'%s' object is not iterable", typeName(v))
 	return nil
 }
 
@@ -105,18 +109,11 @@ func each(items []any) iterator {
 }
 
 func characters(s string) iterator {
-	rest := s
 	return func() (any, bool) {
-		for i := range rest {
-			if i > 0 {
-				c := rest[:i]
-				rest = rest[i:]
-				return c, true
-			}
-		}
-		c := rest
-		rest = ""
-		return c, c != ""
+		_, n := utf8.DecodeRuneInString(s)
+		c := s[:n]
+		s = s[n:]
+		return c, n > 0
 	}
 }
 
@@ -135,11 +132,12 @@ func (r *run) items(v any) []any {
 
 // unpack returns the items of v, which must be n.
 func (r *run) unpack(v any, n int) []any {
-	if !iterable(v) {
+	next := iterate(v)
+	if next == nil {
 		raise(typeError, "cannot unpack non-iterable %s object", typeName(v))
 	}
 	var out []any
-	for item := range r.iterate(v).all {
+	for item := range next.all {
 		if len(out) == n {
 			raise(valueError, "too many values to unpack (expected %d)", n)
 		}

@@ -65,21 +65,18 @@ func (d jsonReader) value(depth int) any {
 		d.token()
 		return out
 	case json.Number:
-		return d.number(string(t))
+		s := string(t)
+		if strings.ContainsAny(s, ".eE") {
+			f, _ := strconv.ParseFloat(s, 64) // infinite if it is too large
+			return f
+		}
+		if len(s) > maxIntDigits { // before parsing, which takes quadratic time
+			d.fail(fmt.Errorf("number of %d digits", len(s)))
+		}
+		n, _ := new(big.Int).SetString(s, 10)
+		return normInt(n)
 	}
 	return t
-}
-
-func (d jsonReader) number(s string) any {
-	if strings.ContainsAny(s, ".eE") {
-		f, _ := strconv.ParseFloat(s, 64) // infinite if it is too large
-		return f
-	}
-	if len(s) > maxIntDigits { // before parsing, which takes quadratic time
-		d.fail(fmt.Errorf("number of %d digits", len(s)))
-	}
-	n, _ := new(big.Int).SetString(s, 10)
-	return normInt(n)
 }
 
 // tojsonFilter is json.dumps with the arguments that transformers gives the filter.

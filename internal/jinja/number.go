@@ -86,27 +86,29 @@ func float(v any) float64 {
 
 // clampInt returns an int, clamped to the range of Go's int; what is the message of a TypeError for other values.
 func (r *run) clampInt(v any, what string) int {
-	switch v := v.(type) {
-	case int:
-		return v
-	case bool:
-		return boolInt(v)
-	case *big.Int:
-		if v.Sign() < 0 {
-			return math.MinInt
-		}
-		return math.MaxInt
+	if n, ok := integer(v); ok {
+		return n
 	}
-	raise(typeError, "%s", what)
-	return 0
+	b, ok := v.(*big.Int)
+	if !ok {
+		raise(typeError, "%s", what)
+	}
+	if b.Sign() < 0 {
+		return math.MinInt
+	}
+	return math.MaxInt
 }
 
 // index returns an int argument.
 func (r *run) index(v any) int {
-	if _, ok := v.(*big.Int); ok {
+	n, ok := integer(v)
+	if _, big := v.(*big.Int); big {
 		raise(overflowError, "cannot fit 'int' into an index-sized integer")
 	}
-	return r.clampInt(v, "'"+typeName(v)+"' object cannot be interpreted as an integer")
+	if !ok {
+		raise(typeError, "'%s' object cannot be interpreted as an integer", typeName(v))
+	}
+	return n
 }
 
 // operate is an arithmetic operator.
@@ -153,7 +155,19 @@ func (r *run) add(a, b any) any {
 		if !ok {
 			raise(typeError, `can only concatenate str (not "%s") to str`, typeName(b))
 		}
-		return r.addText(a, b, s, t)
+		_, ma := a.(markup)
+		_, mb := b.(markup)
+		if mb && !ma {
+			s = r.escape(s)
+		}
+		if ma && !mb {
+			t = r.escape(t)
+		}
+		r.size(len(s) + len(t))
+		if ma || mb {
+			return markup(s + t)
+		}
+		return s + t
 	}
 	if a, ok := a.(*list); ok {
 		if b, ok := b.(*list); ok && a.tuple == b.tuple {
@@ -163,23 +177,6 @@ func (r *run) add(a, b any) any {
 		raise(typeError, `can only concatenate %s (not "%s") to %[1]s`, typeName(a), typeName(b))
 	}
 	return unsupported("+", a, b)
-}
-
-func (r *run) addText(a, b any, s, t string) any {
-	_, ma := a.(markup)
-	_, mb := b.(markup)
-	if !ma && !mb {
-		r.size(len(s) + len(t))
-		return s + t
-	}
-	if !ma {
-		s = r.escape(s)
-	}
-	if !mb {
-		t = r.escape(t)
-	}
-	r.size(len(s) + len(t))
-	return markup(s + t)
 }
 
 // repeat is a * n for a string, list or tuple.
@@ -306,24 +303,19 @@ func floatOperate(op string, a, b any) any {
 		raise("ZeroDivisionError", "division by zero")
 	}
 	if op == "/" {
-		return divide(a, b, x, y)
+		p, okP := bigInteger(a)
+		q, okQ := bigInteger(b)
+		if okP && okQ && (p.BitLen() > 53 || q.BitLen() > 53) { // not exact as floats
+			f, _ := new(big.Rat).SetFrac(p, q).Float64()
+			return f
+		}
+		return x / y
 	}
 	div, mod := floatDivmod(x, y)
 	if op == "//" {
 		return div
 	}
 	return mod
-}
-
-// divide is x / y, correctly rounded for ints that are not exact as floats.
-func divide(a, b any, x, y float64) float64 {
-	p, okP := bigInteger(a)
-	q, okQ := bigInteger(b)
-	if okP && okQ && (p.BitLen() > 53 || q.BitLen() > 53) {
-		f, _ := new(big.Rat).SetFrac(p, q).Float64()
-		return f
-	}
-	return x / y
 }
 
 func floatPower(x, y float64) float64 {

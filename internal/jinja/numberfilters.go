@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -104,16 +105,14 @@ func asciiDigits(s string) string {
 	}, s)
 }
 
+// strayUnderscore matches underscores that are not between digits.
+var strayUnderscore = regexp.MustCompile(`(^|[^0-9])_|_([^0-9]|$)`)
+
 // parseFloat is float(s).
 func parseFloat(s string) (float64, bool) {
 	s = asciiDigits(strings.TrimFunc(s, isSpace))
-	if strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+	if strayUnderscore.MatchString(s) {
 		return 0, false
-	}
-	for i := 1; i+1 < len(s); i++ {
-		if s[i] == '_' && (!isDigit(s[i-1]) || !isDigit(s[i+1])) {
-			return 0, false
-		}
 	}
 	plain := strings.ToLower(strings.ReplaceAll(s, "_", ""))
 	if strings.ContainsAny(plain, "xp") {

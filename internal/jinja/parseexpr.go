@@ -429,7 +429,7 @@ func (p *parser) filter(x node) node {
 func (p *parser) test(x node) node {
 	line := p.next().line
 	negated := p.skipName("not")
-	n := &testNode{x: x, line: line, name: p.dotted()}
+	n := &filterNode{test: true, x: x, line: line, name: p.dotted()}
 	switch t := p.cur(); {
 	case t.kind == "(":
 		n.args = p.arguments()

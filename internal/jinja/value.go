@@ -3,6 +3,7 @@ package jinja
 import (
 	"cmp"
 	"math/big"
+	"reflect"
 	"unicode/utf8"
 )
 
@@ -118,52 +119,30 @@ func objectName(v any) string {
 	return typeName(v) + " object"
 }
 
+// typeNames are the names of types in Python.
+var typeNames = map[reflect.Type]string{
+	reflect.TypeFor[bool](): "bool", reflect.TypeFor[int](): "int", reflect.TypeFor[*big.Int](): "int",
+	reflect.TypeFor[float64](): "float", reflect.TypeFor[string](): "str", reflect.TypeFor[markup](): "Markup",
+	reflect.TypeFor[*Dict](): "dict", reflect.TypeFor[*undefined](): "Undefined", reflect.TypeFor[span](): "range",
+	reflect.TypeFor[*namespace](): "TemplateNamespace", reflect.TypeFor[*builtin](): "builtin_function_or_method",
+	reflect.TypeFor[*macro](): "Macro", reflect.TypeFor[*loop](): "LoopContext", reflect.TypeFor[slice](): "slice",
+	reflect.TypeFor[*cycler](): "Cycler", reflect.TypeFor[*joiner](): "Joiner", nil: "NoneType",
+}
+
 // typeName is the name of the type in Python.
 func typeName(v any) string {
 	switch v := v.(type) {
-	case nil:
-		return "NoneType"
-	case bool:
-		return "bool"
-	case int, *big.Int:
-		return "int"
-	case float64:
-		return "float"
-	case string:
-		return "str"
-	case markup:
-		return "Markup"
 	case *list:
 		if v.tuple {
 			return "tuple"
 		}
 		return "list"
-	case *Dict:
-		return "dict"
-	case *undefined:
-		return "Undefined"
-	case *namespace:
-		return "TemplateNamespace"
 	case *view:
 		return "dict_" + v.what
-	case span:
-		return "range"
 	case *generator:
 		return v.name
-	case *builtin:
-		return "builtin_function_or_method"
-	case *macro:
-		return "Macro"
-	case *loop:
-		return "LoopContext"
-	case *cycler:
-		return "Cycler"
-	case *joiner:
-		return "Joiner"
-	case slice:
-		return "slice"
 	}
-	return "object"
+	return cmp.Or(typeNames[reflect.TypeOf(v)], "object")
 }
 
 // truth is bool(v).
@@ -181,8 +160,6 @@ func truth(v any) bool {
 		return v != ""
 	case markup:
 		return v != ""
-	case *undefined:
-		return false
 	}
 	if n, ok := length(v); ok {
 		return n > 0
