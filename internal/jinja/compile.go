@@ -332,24 +332,19 @@ func (c *compiler) captured(nodes []node, n *filterNode, g *frame) func(r *run, 
 
 func (n *ifNode) compile(c *compiler, f *frame) stmt {
 	g := f.branch()
-	test, body := c.expr(n.test, g), c.statements(n.body, g)
 	type branch struct {
 		line int
 		test expr
 		body stmt
 	}
-	var elifs []branch
-	for _, e := range n.elifs {
-		elifs = append(elifs, branch{e.line, c.expr(e.test, g), c.statements(e.body, g)})
+	var branches []branch
+	for _, b := range append([]*ifNode{n}, n.elifs...) {
+		branches = append(branches, branch{b.line, c.expr(b.test, g), c.statements(b.body, g)})
 	}
 	orElse := c.statements(n.orElse, g)
 	return func(r *run, e *env) signal {
-		r.step(n.line)
-		if truth(test(r, e)) {
-			return body(r, e)
-		}
-		for i := range elifs {
-			b := &elifs[i]
+		for i := range branches {
+			b := &branches[i]
 			r.step(b.line)
 			if truth(b.test(r, e)) {
 				return b.body(r, e)

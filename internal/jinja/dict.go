@@ -21,8 +21,10 @@ func NewDict() *Dict { return &Dict{index: map[any]int{}} }
 func (d *Dict) Len() int { return len(d.keys) }
 
 // Get returns the value of a string key.
-func (d *Dict) Get(key string) (value any, ok bool) {
-	i, ok := d.index[key]
+func (d *Dict) Get(key string) (value any, ok bool) { return d.lookup(key) }
+
+func (d *Dict) lookup(hash any) (value any, ok bool) {
+	i, ok := d.index[hash]
 	if !ok {
 		return nil, false
 	}
@@ -54,13 +56,7 @@ func (d *Dict) set(r *run, key, value any) {
 }
 
 // find returns the value of any key.
-func (d *Dict) find(r *run, key any) (any, bool) {
-	i, ok := d.index[r.hashKey(key)]
-	if !ok {
-		return nil, false
-	}
-	return d.values[i], true
-}
+func (d *Dict) find(r *run, key any) (any, bool) { return d.lookup(r.hashKey(key)) }
 
 // Hashes with types of their own, so that they equal no others.
 type (

@@ -45,7 +45,7 @@ type lexer struct {
 
 // tokenize returns the tokens of a template, including the end. A single line break at the end of the text is dropped.
 func tokenize(text string) []token {
-	text = normalizeNewlines(text)
+	text = newlines.Replace(text)
 	l := &lexer{src: strings.TrimSuffix(text, "\n"), line: 1, atLine: true}
 	for l.pos < len(l.src) {
 		l.data()
@@ -54,12 +54,7 @@ func tokenize(text string) []token {
 	return l.tokens
 }
 
-func normalizeNewlines(s string) string {
-	if !strings.Contains(s, "\r") {
-		return s
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
-}
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func (l *lexer) add(t token) {
 	t.line = l.line
@@ -244,7 +239,7 @@ func (l *lexer) token() {
 		l.advance(l.pos + n)
 	case c == '\'' || c == '"':
 		if n := stringEnd(rest); n > 0 {
-			l.add(token{kind: tokString, text: l.unescape(normalizeNewlines(rest[1 : n-1]))})
+			l.add(token{kind: tokString, text: l.unescape(newlines.Replace(rest[1 : n-1]))})
 			l.advance(l.pos + n)
 			return
 		}

@@ -86,7 +86,7 @@ func (p *parser) list(end string, parentheses bool, read func() node) node {
 	case len(items) == 1:
 		return items[0]
 	case !parentheses:
-		p.fail("Expected an expression, got %s", p.cur().describe())
+		p.fail("Expected an expression, got '%s'", p.cur().symbol())
 	}
 	return &tupleNode{}
 }
@@ -96,10 +96,10 @@ func (p *parser) expression() node {
 	defer p.nest()()
 	line := p.cur().line
 	x := p.or()
-	for n := 0; p.skipName("if"); n++ {
+	for n := 0; p.skip("if"); n++ {
 		p.chain(n)
 		c := &conditionNode{yes: x, test: p.or(), line: line}
-		if p.skipName("else") {
+		if p.skip("else") {
 			c.no = p.expression()
 		}
 		x, line = c, p.cur().line
@@ -108,29 +108,21 @@ func (p *parser) expression() node {
 }
 
 // binary parses left-associative binary operators.
-func (p *parser) binary(operand func() node, operator func(t *token) bool) node {
+func (p *parser) binary(operand func() node, operators ...string) node {
 	line := p.cur().line
 	x := operand()
-	for n := 0; operator(p.cur()); n++ {
+	for n := 0; slices.Contains(operators, p.cur().symbol()); n++ {
 		p.chain(n)
-		t := p.next()
-		op := string(t.kind)
-		if t.kind == tokName {
-			op = t.text
-		}
+		op := p.next().symbol()
 		x = &binaryNode{op, x, operand(), line}
 		line = p.cur().line
 	}
 	return x
 }
 
-func (p *parser) or() node {
-	return p.binary(p.and, func(t *token) bool { return t.isName("or") })
-}
+func (p *parser) or() node { return p.binary(p.and, "or") }
 
-func (p *parser) and() node {
-	return p.binary(p.not, func(t *token) bool { return t.isName("and") })
-}
+func (p *parser) and() node { return p.binary(p.not, "and") }
 
 func (p *parser) not() node {
 	if t := p.cur(); t.isName("not") {
@@ -145,12 +137,10 @@ func (p *parser) compare() node {
 	n := &compareNode{line: p.cur().line}
 	n.x = p.sum()
 	for {
-		switch t := p.cur(); {
-		case slices.Contains([]kind{"==", "!=", "<", "<=", ">", ">="}, t.kind):
+		switch op := p.cur().symbol(); {
+		case slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in"}, op):
 			p.next()
-			n.ops = append(n.ops, string(t.kind))
-		case p.skipName("in"):
-			n.ops = append(n.ops, "in")
+			n.ops = append(n.ops, op)
 		case p.skipNames("not", "in"):
 			n.ops = append(n.ops, "not in")
 		case len(n.ops) == 0:
@@ -163,9 +153,7 @@ func (p *parser) compare() node {
 	}
 }
 
-func (p *parser) sum() node {
-	return p.binary(p.concat, func(t *token) bool { return t.kind == "+" || t.kind == "-" })
-}
+func (p *parser) sum() node { return p.binary(p.concat, "+", "-") }
 
 func (p *parser) concat() node {
 	items := []node{p.product()}
@@ -178,15 +166,9 @@ func (p *parser) concat() node {
 	return &concatNode{items}
 }
 
-func (p *parser) product() node {
-	return p.binary(p.power, func(t *token) bool {
-		return t.kind == "*" || t.kind == "/" || t.kind == "//" || t.kind == "%"
-	})
-}
+func (p *parser) product() node { return p.binary(p.power, "*", "/", "//", "%") }
 
-func (p *parser) power() node {
-	return p.binary(func() node { return p.unary(true) }, func(t *token) bool { return t.kind == "**" })
-}
+func (p *parser) power() node { return p.binary(func() node { return p.unary(true) }, "**") }
 
 func (p *parser) unary(filters bool) node {
 	defer p.nest()()
@@ -243,24 +225,15 @@ func (p *parser) primary(attributes bool) node {
 		})
 		return n
 	default:
-		p.fail("unexpected %s", t.describe())
+		p.fail("unexpected '%s'", t.symbol())
 		return nil
 	}
 }
 
 // elements parses elements in brackets, separated by commas; a trailing comma is allowed.
-func (p *parser) elements(open, end kind, read func() node) []node {
-	var items []node
+func (p *parser) elements(open, end kind, read func() node) (items []node) {
 	p.expect(open)
-	for p.cur().kind != end {
-		if len(items) > 0 {
-			p.expect(",")
-		}
-		if p.cur().kind == end {
-			break
-		}
-		items = append(items, read())
-	}
+	p.separated(end, true, func() { items = append(items, read()) })
 	p.expect(end)
 	return items
 }
@@ -316,12 +289,7 @@ func (p *parser) attribute(x node) node {
 func (p *parser) subscript(x node) node {
 	line := p.next().line
 	var args []node
-	for p.cur().kind != "]" {
-		if len(args) > 0 {
-			p.expect(",")
-		}
-		args = append(args, p.slice())
-	}
+	p.separated("]", false, func() { args = append(args, p.slice()) })
 	p.expect("]")
 	if _, ok := x.(*nameNode); !ok {
 		p.slices = true
@@ -368,13 +336,7 @@ func (p *parser) arguments() arguments {
 			p.failAt(line, "invalid syntax for function call expression")
 		}
 	}
-	for n := 0; p.cur().kind != ")"; n++ {
-		if n > 0 {
-			p.expect(",")
-			if p.cur().kind == ")" {
-				break
-			}
-		}
+	p.separated(")", true, func() {
 		switch t := p.cur(); {
 		case t.kind == "*":
 			ensure(a.dynArgs == nil && a.dynNamed == nil)
@@ -394,7 +356,7 @@ func (p *parser) arguments() arguments {
 			ensure(a.dynArgs == nil && a.dynNamed == nil && len(a.kwargs) == 0)
 			a.args = append(a.args, p.expression())
 		}
-	}
+	})
 	p.expect(")")
 	return a
 }
@@ -428,14 +390,14 @@ func (p *parser) filter(x node) node {
 
 func (p *parser) test(x node) node {
 	line := p.next().line
-	negated := p.skipName("not")
+	negated := p.skip("not")
 	n := &filterNode{test: true, x: x, line: line, name: p.dotted()}
 	switch t := p.cur(); {
 	case t.kind == "(":
 		n.args = p.arguments()
 	case t.isName("is"):
 		p.fail("You cannot chain multiple tests with is")
-	case t.isAny("else", "or", "and"):
+	case slices.Contains([]string{"else", "or", "and"}, t.symbol()):
 	case slices.Contains([]kind{tokName, tokString, tokInt, tokFloat, "[", "{"}, t.kind):
 		n.args.args = []node{p.postfix(p.primary(false))}
 	}

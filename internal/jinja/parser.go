@@ -60,46 +60,44 @@ func (p *parser) chain(n int) {
 
 func (t *token) isName(name string) bool { return t.kind == tokName && t.text == name }
 
-func (t *token) isAny(names ...string) bool {
-	return t.kind == tokName && slices.Contains(names, t.text)
-}
-
-// describe describes a token for errors.
-func (t *token) describe() string {
+// symbol is the text of a name, and the kind of another token.
+func (t *token) symbol() string {
 	if t.kind == tokName {
-		return "'" + t.text + "'"
+		return t.text
 	}
-	return "'" + string(t.kind) + "'"
+	return string(t.kind)
 }
 
-func (p *parser) skip(k kind) bool {
-	if p.cur().kind != k {
+// is reports whether a token is of a kind or is a name.
+func (t *token) is(what kind) bool { return t.kind == what || t.isName(string(what)) }
+
+// skip consumes a token if it comes next.
+func (p *parser) skip(what kind) bool {
+	if !p.cur().is(what) {
 		return false
 	}
 	p.next()
 	return true
 }
 
-func (p *parser) skipName(name string) bool {
-	if !p.cur().isName(name) {
-		return false
-	}
-	p.next()
-	return true
-}
-
-func (p *parser) expect(k kind) *token {
-	if t := p.cur(); t.kind != k {
-		p.fail("expected token '%s', got %s", k, t.describe())
+func (p *parser) expect(what kind) *token {
+	if t := p.cur(); !t.is(what) {
+		p.fail("expected token '%s', got '%s'", what, t.symbol())
 	}
 	return p.next()
 }
 
-func (p *parser) expectName(name string) *token {
-	if t := p.cur(); !t.isName(name) {
-		p.fail("expected token '%s', got %s", name, t.describe())
+// separated parses items that are separated by commas, up to a token, which may follow a comma if trailing is set.
+func (p *parser) separated(end kind, trailing bool, read func()) {
+	for n := 0; p.cur().kind != end; n++ {
+		if n > 0 {
+			p.expect(",")
+		}
+		if n > 0 && trailing && p.cur().kind == end {
+			return
+		}
+		read()
 	}
-	return p.next()
 }
 
 // statements parses up to a tag that begins with one of the ends, which then is the current token, or, without ends, up
@@ -134,7 +132,7 @@ func (p *parser) statements(ends ...string) []node {
 			p.expect(tokPrintEnd)
 		default:
 			flush()
-			if p.cur().isAny(ends...) {
+			if t := p.cur(); t.kind == tokName && slices.Contains(ends, t.text) {
 				return body
 			}
 			body = append(body, p.statement())
@@ -212,12 +210,12 @@ func (p *parser) set(line int) node {
 func (p *parser) forLoop(line int) node {
 	n := &forNode{line: line}
 	n.target = p.assignTarget("in", false)
-	p.expectName("in")
+	p.expect("in")
 	n.iter = p.tupleUntil(false, "recursive")
-	if p.skipName("if") {
+	if p.skip("if") {
 		n.test = p.expression()
 	}
-	n.recursive = p.skipName("recursive")
+	n.recursive = p.skip("recursive")
 	n.body = p.block("endfor", "else")
 	if p.next().text == "else" {
 		n.orElse = p.whole("endfor")
@@ -245,16 +243,13 @@ func (p *parser) ifStatement(line int) node {
 
 func (p *parser) with(int) node {
 	n := &withNode{}
-	for p.cur().kind != tokBlockEnd {
-		if len(n.targets) > 0 {
-			p.expect(",")
-		}
+	p.separated(tokBlockEnd, false, func() {
 		target := p.assignTarget("", false)
 		setMode(target, param)
 		n.targets = append(n.targets, target)
 		p.expect("=")
 		n.values = append(n.values, p.expression())
-	}
+	})
 	n.body = p.whole("endwith")
 	return n
 }
@@ -268,8 +263,8 @@ func (p *parser) autoescape(line int) node {
 
 func (p *parser) namedBlock(line int) node {
 	n := &blockNode{name: p.expect(tokName).text, line: line}
-	n.scoped = p.skipName("scoped")
-	n.required = p.skipName("required")
+	n.scoped = p.skip("scoped")
+	n.required = p.skip("required")
 	if p.cur().kind == "-" {
 		p.fail("Block names in Jinja have to be valid Python identifiers and may not contain hyphens, " +
 			"use an underscore instead.")
@@ -278,7 +273,9 @@ func (p *parser) namedBlock(line int) node {
 	if n.required && !blank(n.body) {
 		p.fail("Required blocks can only contain comments or whitespace")
 	}
-	p.skipName(n.name)
+	if p.cur().isName(n.name) {
+		p.next()
+	}
 	return n
 }
 
@@ -308,10 +305,7 @@ func (p *parser) macro(line int) node {
 // signature parses the parameters of a macro.
 func (p *parser) signature(n *macroNode) {
 	p.expect("(")
-	for p.cur().kind != ")" {
-		if len(n.args) > 0 {
-			p.expect(",")
-		}
+	p.separated(")", false, func() {
 		arg := p.nameTarget()
 		arg.mode = param
 		if p.skip("=") {
@@ -323,7 +317,7 @@ func (p *parser) signature(n *macroNode) {
 			p.fail("duplicate argument '%s' in function definition", arg.name)
 		}
 		n.args = append(n.args, arg)
-	}
+	})
 	p.expect(")")
 }
 
@@ -348,12 +342,9 @@ func (p *parser) filterBlock(line int) node {
 
 func (p *parser) print(line int) node {
 	n := &outputNode{}
-	for p.cur().kind != tokBlockEnd {
-		if len(n.items) > 0 {
-			p.expect(",")
-		}
+	p.separated(tokBlockEnd, false, func() {
 		n.items, n.lines = append(n.items, p.expression()), append(n.lines, line)
-	}
+	})
 	return n
 }
 
@@ -386,7 +377,7 @@ func (p *parser) include(line int) node {
 
 func (p *parser) importAll(line int) node {
 	n := p.unavailable("import", line)
-	p.expectName("as")
+	p.expect("as")
 	n.stores = []string{p.nameTarget().name}
 	p.context()
 	return n
@@ -394,7 +385,7 @@ func (p *parser) importAll(line int) node {
 
 func (p *parser) importFrom(line int) node {
 	n := p.unavailable("import", line)
-	p.expectName("import")
+	p.expect("import")
 	for {
 		if len(n.stores) > 0 {
 			p.expect(",")
@@ -406,7 +397,7 @@ func (p *parser) importFrom(line int) node {
 		if strings.HasPrefix(name.name, "_") {
 			raiseAt(name.line, assertionError, "names starting with an underline can not be imported")
 		}
-		if p.skipName("as") {
+		if p.skip("as") {
 			name = p.nameTarget()
 		}
 		n.stores = append(n.stores, name.name)
