@@ -77,7 +77,9 @@ func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 
 // components calls read for the components of a section, with their parsers from known. field names the list of a
 // Sequence.
-func components[V any](raw json.RawMessage, what, field string, known map[string]V, read func(component, V) error) error {
+func components[V any](
+	raw json.RawMessage, what, field string, known map[string]V, read func(component, V) error,
+) error {
 	if isNull(raw) {
 		return nil
 	}

@@ -568,23 +568,19 @@ type macroCode struct {
 func (c *compiler) macroBody(n *macroNode, f *frame) *macroCode {
 	g := f.within(newFunction(f.fn))
 	m := &macroCode{name: n.name, fn: g.fn}
-	special := map[string]bool{}
+	used := mentions(n.body, "caller", "kwargs", "varargs")
 	for i, a := range n.args {
 		m.params = append(m.params, a.name)
-		special[a.name] = true
-		if a.name == "caller" {
-			m.explicitCaller = true
-			if i < len(n.args)-len(n.defaults) && mentions(n.body, "caller", "kwargs", "varargs")["caller"] {
-				raiseAt(n.line, assertionError, `When defining macros or call blocks the special "caller" argument `+
-					`must be omitted or be given a default.`)
-			}
+		if a.name == "caller" && used["caller"] && i < len(n.args)-len(n.defaults) {
+			raiseAt(n.line, assertionError, `When defining macros or call blocks the special "caller" argument `+
+				`must be omitted or be given a default.`)
 		}
 	}
+	m.explicitCaller = slices.Contains(m.params, "caller")
 	g.see(n.children()...)
-	used := mentions(n.body, "caller", "kwargs", "varargs")
 	order := slices.Clone(m.params)
 	extra := func(name string) bool {
-		if !used[name] || special[name] {
+		if !used[name] || slices.Contains(m.params, name) {
 			return false
 		}
 		g.declare(name)

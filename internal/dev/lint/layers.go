@@ -168,7 +168,7 @@ var layers = map[string]layer{
 	"internal/graphx/graphtest": {
 		own: []string{"backend/device/cpu", "backend/device/xla", "internal/dev/race"}, mods: gomlx,
 	},
-	"internal/jinja":             {light: true},
+	"internal/jinja":             {mods: []string{"golang.org/x/text"}, light: true},
 	"internal/dev/race":          {light: true},
 	"internal/dev/lint":          {light: true},
 	"internal/onig":              {mods: []string{"github.com/dlclark/regexp2/v2"}, light: true},
