@@ -125,8 +125,7 @@ func (f *finder) split(whole piece, text func(piece), token func(id int32, p pie
 
 // matches is a matcher that cuts a text around the tokens.
 func (f *finder) matches(s string, yield func(cut)) {
-	whole := piece{text: s}
-	f.split(whole, func(p piece) {
+	f.split(piece{text: s}, func(p piece) {
 		yield(cut{p.begin, p.begin + len(p.text), false})
 	}, func(_ int32, p piece) {
 		yield(cut{p.begin, p.begin + len(p.text), true})

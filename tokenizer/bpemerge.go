@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"unicode/utf8"
 )
 
@@ -122,7 +123,14 @@ func (m *bpe) symbolOf(word string, i, n int) int32 {
 
 // merged merges tokens in place, and returns those that remain. It keeps the pairs in a heap: O(n log n).
 func (m *bpe) merged(s *scratch, tokens []token) []token {
-	s.link(len(tokens))
+	n := len(tokens) // which become a linked list
+	s.prev, s.next, s.heap = s.prev[:0], s.next[:0], s.heap[:0]
+	for i := range n {
+		s.prev, s.next = append(s.prev, int32(i-1)), append(s.next, int32(i+1))
+	}
+	if n > 0 {
+		s.next[n-1] = -1
+	}
 	for i := range tokens {
 		s.pushPair(m, tokens, int32(i))
 	}
@@ -137,38 +145,16 @@ func (m *bpe) merged(s *scratch, tokens []token) []token {
 		}
 		tokens[c.pos].id, tokens[c.pos].end = c.id, tokens[gone].end
 		tokens[gone].id = absent
-		s.unlink(c.pos, gone)
+		s.next[c.pos] = s.next[gone]
+		if after := s.next[gone]; after >= 0 {
+			s.prev[after] = c.pos
+		}
 		if before := s.prev[c.pos]; before >= 0 {
 			s.pushPair(m, tokens, before)
 		}
 		s.pushPair(m, tokens, c.pos)
 	}
-	out := tokens[:0]
-	for _, t := range tokens {
-		if t.id != absent {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// link resets the list to n tokens, and the heap to empty.
-func (s *scratch) link(n int) {
-	s.prev, s.next, s.heap = s.prev[:0], s.next[:0], s.heap[:0]
-	for i := range n {
-		s.prev, s.next = append(s.prev, int32(i-1)), append(s.next, int32(i+1))
-	}
-	if n > 0 {
-		s.next[n-1] = -1
-	}
-}
-
-// unlink removes gone, the token after pos, from the list.
-func (s *scratch) unlink(pos, gone int32) {
-	s.next[pos] = s.next[gone]
-	if after := s.next[gone]; after >= 0 {
-		s.prev[after] = pos
-	}
+	return slices.DeleteFunc(tokens, func(t token) bool { return t.id == absent })
 }
 
 // pushPair pushes the pair that begins at pos onto the heap, if it can be merged.

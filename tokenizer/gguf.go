@@ -221,10 +221,6 @@ func (g ggufMeta) byteLevel(tokens []string, kinds []pieceKind) (*Tokenizer, err
 		}
 		f.left, f.right = append(f.left, left), append(f.right, right)
 	}
-	return g.assemble(f, added, pre)
-}
-
-func (g ggufMeta) assemble(f *modelFile, added []addedToken, pre ggufPattern) (*Tokenizer, error) {
 	t := &Tokenizer{}
 	if pre.nfc {
 		t.normalizers = []normalizer{formC}
@@ -243,7 +239,7 @@ func (g ggufMeta) assemble(f *modelFile, added []addedToken, pre ggufPattern) (*
 	if len(t.bytes) == 0 {
 		return nil, errors.New("it has no tokens")
 	}
-	err := t.setEnds(g.id("bos", len(t.texts)), g.id("eos", len(t.texts)),
+	err = t.setEnds(g.id("bos", len(t.texts)), g.id("eos", len(t.texts)),
 		g.flag("tokenizer.ggml.add_bos_token", pre.bos), g.flag("tokenizer.ggml.add_eos_token", false))
 	return t, err
 }

@@ -20,11 +20,7 @@ func ExportGGUF(meta map[string]any) (tokenizerJSON, configJSON []byte, err erro
 		return nil, nil, errors.New("tokenizer: GGUF: only byte-level BPE without a prefix can be written as " +
 			"tokenizer.json: use the files of the original model")
 	}
-	file, err := g.tokenizerJSON()
-	if err != nil {
-		return nil, nil, fmt.Errorf("tokenizer: GGUF: %w", err)
-	}
-	if tokenizerJSON, err = json.Marshal(file); err != nil {
+	if tokenizerJSON, err = json.Marshal(g.tokenizerJSON()); err != nil {
 		return nil, nil, err
 	}
 	configJSON, err = json.MarshalIndent(g.tokenizerConfig(), "", "  ")
@@ -35,19 +31,10 @@ func ExportGGUF(meta map[string]any) (tokenizerJSON, configJSON []byte, err erro
 type section = map[string]any
 
 // tokenizerJSON returns the contents of tokenizer.json for valid metadata.
-func (g ggufMeta) tokenizerJSON() (section, error) {
-	tokens, err := ggufList[string](g, "tokenizer.ggml.tokens")
-	if err != nil {
-		return nil, err
-	}
-	merges, err := ggufList[string](g, "tokenizer.ggml.merges")
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := g.kinds(len(tokens))
-	if err != nil {
-		return nil, err
-	}
+func (g ggufMeta) tokenizerJSON() section {
+	tokens, _ := ggufList[string](g, "tokenizer.ggml.tokens")
+	merges, _ := ggufList[string](g, "tokenizer.ggml.merges")
+	kinds, _ := g.kinds(len(tokens))
 	vocab, added := map[string]int{}, []section{}
 	for id, text := range tokens {
 		vocab[text] = id
@@ -79,7 +66,7 @@ func (g ggufMeta) tokenizerJSON() (section, error) {
 	if pre.nfc {
 		file["normalizer"] = section{"type": "NFC"}
 	}
-	return file, nil
+	return file
 }
 
 // postProcessor returns the post-processor that adds the special tokens the file specifies; otherwise if there are

@@ -187,19 +187,7 @@ func (r *jsonReader) id() int32 {
 	return int32(n)
 }
 
-// raw returns the text of the next value. It scans only brackets and strings: the caller validates the value.
-func (r *jsonReader) raw() string {
-	r.peek()
-	start := r.at
-	r.skip()
-	value := strings.TrimSpace(r.data[start:r.at])
-	if value == "" {
-		r.fail("a value expected")
-	}
-	return value
-}
-
-// skip skips the next value.
+// skip skips the next value. It scans only brackets and strings: the caller validates the value.
 func (r *jsonReader) skip() {
 	for depth := 0; r.at < len(r.data); {
 		c := r.data[r.at]
@@ -241,12 +229,15 @@ func (r *jsonReader) skipString() {
 	}
 }
 
-// end reports an error if anything follows.
-func (r *jsonReader) end() error {
+// end returns the first error, with a prefix. It is an error if anything follows.
+func (r *jsonReader) end(prefix string) error {
 	if r.err == nil && r.peek() != 0 {
-		return errors.New("there is text after the JSON value")
+		r.err = errors.New("there is text after the JSON value")
 	}
-	return r.err
+	if r.err != nil {
+		return fmt.Errorf("%s%w", prefix, r.err)
+	}
+	return nil
 }
 
 // object returns the texts of the members of an object.
@@ -257,7 +248,14 @@ func object(data string) (map[string]string, error) {
 		if _, twice := out[key]; twice {
 			r.fail("%q is repeated", key)
 		}
-		out[key] = r.raw()
+		r.peek()
+		start := r.at
+		r.skip()
+		value := strings.TrimSpace(r.data[start:r.at])
+		if value == "" {
+			r.fail("a value expected")
+		}
+		out[key] = value
 	})
-	return out, r.end()
+	return out, r.end("")
 }

@@ -75,8 +75,8 @@ func parseModel(raw string, byteLevel bool) (*modelFile, error) {
 		}
 		f.vocab[strings.Clone(text)] = r.id()
 	})
-	if err := r.end(); err != nil {
-		return nil, fmt.Errorf("vocab: %w", err)
+	if err := r.end("vocab: "); err != nil {
+		return nil, err
 	}
 	return f, f.readMerges(merges)
 }
@@ -84,8 +84,8 @@ func parseModel(raw string, byteLevel bool) (*modelFile, error) {
 // readOptions reads the scalar fields.
 func (f *modelFile) readOptions(members map[string]string) error {
 	raw := map[string]json.RawMessage{}
-	for name := range members {
-		raw[name] = member(members, name)
+	for name, value := range members {
+		raw[name] = json.RawMessage(value)
 	}
 	small, err := json.Marshal(raw)
 	if err != nil {
@@ -142,10 +142,7 @@ func (f *modelFile) readMerges(raw string) error {
 		}
 		f.left, f.right = append(f.left, parts[0]), append(f.right, parts[1])
 	})
-	if err := r.end(); err != nil {
-		return fmt.Errorf("merges: %w", err)
-	}
-	return nil
+	return r.end("merges: ")
 }
 
 // readPieces reads the vocabulary of Unigram: a list of [text, score].
@@ -171,8 +168,8 @@ func (f *modelFile) readPieces(raw string) error {
 		f.vocab[p.text] = int32(len(f.pieces))
 		f.pieces = append(f.pieces, p)
 	})
-	if err := r.end(); err != nil {
-		return fmt.Errorf("vocab: %w", err)
+	if err := r.end("vocab: "); err != nil {
+		return err
 	}
 	if len(f.pieces) > maxID {
 		return fmt.Errorf("vocab has more than %d pieces", maxID)

@@ -133,7 +133,15 @@ func (p *parser) class() *set {
 			fail("a class has no end")
 		case p.take("]"):
 			whole.and = append(whole.and, p.fold(part))
-			return whole.flat()
+			if len(whole.and) > 1 {
+				whole.mask = ^uint32(0)
+				return whole
+			}
+			union := whole.and[0] // a class without && is a single union, with one level of nesting less
+			if len(union.parts) == 1 && union.mask == 0 && len(union.spans) == 0 && !whole.negate {
+				return union.parts[0]
+			}
+			return &set{mask: union.mask, spans: union.spans, parts: union.parts, negate: whole.negate}
 		case p.take("&&"):
 			whole.and = append(whole.and, p.fold(part))
 			part = &set{}
@@ -141,19 +149,6 @@ func (p *parser) class() *set {
 			p.member(part)
 		}
 	}
-}
-
-// flat removes one level of nesting: a class without && is a single union.
-func (s *set) flat() *set {
-	if len(s.and) > 1 {
-		s.mask = ^uint32(0)
-		return s
-	}
-	union := s.and[0]
-	if len(union.parts) == 1 && union.mask == 0 && len(union.spans) == 0 && !s.negate {
-		return union.parts[0]
-	}
-	return &set{mask: union.mask, spans: union.spans, parts: union.parts, negate: s.negate}
 }
 
 // member parses the next member of a class, and adds it to part.
