@@ -56,35 +56,36 @@ func (r *run) item(v, key any) (any, bool) {
 	if !ok {
 		return nil, false
 	}
-	if t, ok := text(v); ok {
+	switch v := v.(type) {
+	case string, markup:
+		t, _ := text(v)
 		c, ok := r.character(t, i)
 		return likeText(v, c), ok
-	}
-	if s, ok := v.(span); ok {
-		n := s.len()
-		if i < 0 {
-			i += n
+	case span:
+		i, ok := fromEnd(i, v.len())
+		return v.start + i*v.step, ok
+	case *list:
+		if i, ok := fromEnd(i, len(v.items)); ok {
+			return v.items[i], true
 		}
-		return s.start + i*s.step, i >= 0 && i < n
 	}
-	items, ok := sequence(v)
+	return nil, false
+}
+
+// fromEnd returns an index of n items that counts from the end if it is negative; ok is false if there is no such item.
+func fromEnd(i, n int) (index int, ok bool) {
 	if i < 0 {
-		i += len(items)
+		i += n
 	}
-	if !ok || i < 0 || i >= len(items) {
-		return nil, false
-	}
-	return items[i], true
+	return i, i >= 0 && i < n
 }
 
 // character returns the i-th code point of a text, counted from the end if i is negative.
 func (r *run) character(s string, i int) (string, bool) {
 	r.look(s)
 	n := utf8.RuneCountInString(s)
-	if i < 0 {
-		i += n
-	}
-	if i < 0 || i >= n {
+	i, ok := fromEnd(i, n)
+	if !ok {
 		return "", false
 	}
 	if n == len(s) {
@@ -185,11 +186,9 @@ func (l *list) change(name string) any {
 			}
 			raise(securityError, "a value of a list cannot be appended unless it is a text or a number")
 		}
-		at, ok := a.bind(name, optionalPositional("index", -1))[0].(int)
-		if at < 0 {
-			at += len(l.items)
-		}
-		if !ok || at < 0 || at >= len(l.items) {
+		at, isInt := a.bind(name, optionalPositional("index", -1))[0].(int)
+		at, ok := fromEnd(at, len(l.items))
+		if !ok || !isInt {
 			raise(indexError, "pop index out of range")
 		}
 		value := l.items[at]

@@ -255,23 +255,16 @@ func (p *printf) conversion(s string) (out, rest string) {
 		named, s = p.r.mappingItem(p.mapping, key), after
 	}
 	f := spec{fill: " ", sign: '-', precision: -1, align: '>'}
-	zero, left := false, false
-	for s != "" && strings.IndexByte("#0- +", s[0]) >= 0 {
-		switch s[0] {
-		case '#':
-			f.alternate = true
-		case '0':
-			zero = true
-		case '-':
-			left = true
-		case '+':
-			f.sign = '+'
-		case ' ':
-			if f.sign != '+' {
-				f.sign = ' '
-			}
-		}
-		s = s[1:]
+	rest = strings.TrimLeft(s, "#0- +")
+	flags := s[:len(s)-len(rest)]
+	s = rest
+	f.alternate = strings.Contains(flags, "#")
+	zero, left := strings.Contains(flags, "0"), strings.Contains(flags, "-")
+	switch {
+	case strings.Contains(flags, "+"):
+		f.sign = '+'
+	case strings.Contains(flags, " "):
+		f.sign = ' '
 	}
 	f.width, s = p.number(s, "width")
 	if f.width < 0 {

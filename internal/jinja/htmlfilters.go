@@ -6,11 +6,9 @@ import (
 	"strings"
 )
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
-
 // escape replaces the special characters of HTML by references.
 func (r *run) escape(s string) string {
-	out := escaper.Replace(s)
+	out := html.EscapeString(s)
 	r.size(len(out))
 	return out
 }
