@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"unicode/utf8"
@@ -52,21 +51,14 @@ func (s *bytesStage) flush(emit func(string)) {
 	s.held = nil
 }
 
-func parseReplaceDecoder(raw json.RawMessage, fused bool) (func() stage, error) {
-	var c replaceFile
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func replaceDecoder(c replaceFile, fused bool) (func() stage, error) {
 	find, err := c.Pattern.matcher()
-	if err != nil {
-		return nil, err
-	}
-	if fused && (c.Pattern.String == nil || utf8.RuneCountInString(*c.Pattern.String) > 1) {
-		return nil, errors.New("after Fuse, only one character can be replaced")
+	if err == nil && fused && (c.Pattern.String == nil || utf8.RuneCountInString(*c.Pattern.String) > 1) {
+		err = errors.New("after Fuse, only one character can be replaced")
 	}
 	return func() stage {
 		return mapStage(func(s string) string { return piece{text: s}.replaced(find, c.Content).text })
-	}, nil
+	}, err
 }
 
 // stripStage drops a character from the beginning and the end of the text, or of each token: at most start and stop
@@ -80,14 +72,10 @@ type stripStage struct {
 	held        int  // how many of the character are at the end of the text so far
 }
 
-func parseStripDecoder(raw json.RawMessage, fused bool) (func() stage, error) {
-	var c struct {
-		Content     string `json:"content"`
-		Start, Stop int
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func stripDecoder(c struct {
+	Content     string
+	Start, Stop int
+}, fused bool) (func() stage, error) {
 	if utf8.RuneCountInString(c.Content) != 1 || c.Start < 0 || c.Stop < 0 {
 		return nil, errors.New("content must be one character, start and stop at least 0")
 	}
@@ -137,17 +125,15 @@ type suffixStage struct {
 	some   bool
 }
 
-func parseBPEDecoder(raw json.RawMessage, _ bool) (func() stage, error) {
-	c := struct {
-		Suffix string `json:"suffix"`
-	}{"</w>"}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
+func bpeDecoder(c struct{ Suffix *string }, _ bool) (func() stage, error) {
+	suffix := "</w>"
+	if c.Suffix != nil {
+		suffix = *c.Suffix
 	}
-	if c.Suffix == "" {
+	if suffix == "" {
 		return nil, errors.New("suffix is empty")
 	}
-	return func() stage { return &suffixStage{suffix: c.Suffix} }, nil
+	return func() stage { return &suffixStage{suffix: suffix} }, nil
 }
 
 func (s *suffixStage) push(text string, emit func(string)) {

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -73,12 +72,9 @@ type metaspaceStage struct {
 	drop        bool
 }
 
-func parseMetaspaceDecoder(raw json.RawMessage, _ bool) (func() stage, error) {
-	m, err := parsed(newMetaspace)(raw)
-	if err != nil {
-		return nil, err
-	}
-	return func() stage { return &metaspaceStage{m.replacement, m.scheme != prependNever} }, nil
+func metaspaceDecoder(c metaspaceFile, _ bool) (func() stage, error) {
+	m, err := newMetaspace(c)
+	return func() stage { return &metaspaceStage{m.replacement, m.scheme != prependNever} }, err
 }
 
 func (s *metaspaceStage) push(text string, emit func(string)) {
