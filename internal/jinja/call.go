@@ -82,7 +82,7 @@ func (m *macro) arguments(r *run, a arg) []any {
 	rest := NewDict()
 	for i, k := range named.keys {
 		if !taken[k] {
-			rest.put(k, named.values[i])
+			rest.insert(k, k, named.values[i])
 		}
 	}
 	switch {

@@ -191,7 +191,7 @@ func (c *compiler) target(n node, f *frame) setter {
 				raise(runtimeError, "cannot assign attribute on non-namespace object")
 			}
 			checkAttribute(n.attr)
-			ns.attrs.put(n.attr, value)
+			ns.attrs.Set(n.attr, value)
 		}
 	}
 	var parts []setter

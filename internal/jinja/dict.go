@@ -32,13 +32,10 @@ func (d *Dict) lookup(hash any) (value any, ok bool) {
 }
 
 // Set sets the value of a string key: nil, a bool, int, float64, string, *Dict, or a result of [FromJSON] or [List].
-func (d *Dict) Set(key string, value any) { d.put(key, value) }
+func (d *Dict) Set(key string, value any) { d.insert(key, key, value) }
 
 // List returns a Python list of values of the types that [Dict.Set] takes.
 func List(items ...any) any { return newList(items...) }
-
-// put sets the value of a key that is its own hash.
-func (d *Dict) put(key, value any) { d.insert(key, key, value) }
 
 func (d *Dict) insert(hash, key, value any) {
 	if i, ok := d.index[hash]; ok {
@@ -170,7 +167,7 @@ func (d *Dict) pairs() []any {
 func (d *Dict) With(other *Dict) *Dict {
 	out := d.Clone()
 	for i, k := range other.keys {
-		out.put(k, other.values[i])
+		out.insert(k, k, other.values[i])
 	}
 	return out
 }

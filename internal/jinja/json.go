@@ -60,7 +60,7 @@ func (d jsonReader) value(depth int) any {
 		out := NewDict()
 		for d.More() {
 			key := d.token()
-			out.put(key, d.value(depth-1))
+			out.insert(key, key, d.value(depth-1))
 		}
 		d.token()
 		return out
