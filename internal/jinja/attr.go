@@ -160,13 +160,16 @@ func special(name string) bool {
 
 // changes reports whether a method modifies its receiver.
 func changes(v any, name string) bool {
+	_, isDict := v.(*Dict)
+	l, isList := v.(*list)
+	isList = isList && !l.tuple
 	switch name {
 	case "clear", "pop":
-		return is[*Dict](nil, v) || is[*list](nil, v) && !v.(*list).tuple
+		return isDict || isList
 	case "append", "reverse", "insert", "sort", "extend", "remove":
-		return is[*list](nil, v) && !v.(*list).tuple
+		return isList
 	case "popitem", "setdefault", "update":
-		return is[*Dict](nil, v)
+		return isDict
 	}
 	return false
 }

@@ -358,24 +358,18 @@ func (n *withNode) compile(c *compiler, f *frame) stmt {
 	g := f.inner()
 	g.see(n.targets...)
 	g.see(n.body...)
-	enter, leave := g.enter(), g.leave()
 	var values []expr
 	var targets []setter
 	for i := range n.targets {
 		values, targets = append(values, c.expr(n.values[i], f)), append(targets, c.target(n.targets[i], g))
 	}
 	body := c.statements(n.body, g)
-	return func(r *run, e *env) signal {
-		enter(r, e)
+	return g.scoped(func(r *run, e *env) signal {
 		for i, v := range values {
 			targets[i](r, e, v(r, e))
 		}
-		if sig := body(r, e); sig != goOn {
-			return sig
-		}
-		leave(e)
-		return goOn
-	}
+		return body(r, e)
+	})
 }
 
 func (n *scopeNode) compile(c *compiler, f *frame) stmt {
@@ -520,14 +514,20 @@ func (c *compiler) loopBody(n *forNode, f *frame, fn *function) loopFunc {
 // framed compiles statements in a frame of their own.
 func (c *compiler) framed(nodes []node, g *frame) stmt {
 	g.see(nodes...)
-	enter, leave, body := g.enter(), g.leave(), c.statements(nodes, g)
+	return g.scoped(c.statements(nodes, g))
+}
+
+// scoped returns code that runs body with the variables of the frame, which it unsets at the end unless that leaves a
+// loop.
+func (f *frame) scoped(body stmt) stmt {
+	enter, leave := f.enter(), f.leave()
 	return func(r *run, e *env) signal {
 		enter(r, e)
-		if sig := body(r, e); sig != goOn {
-			return sig
+		sig := body(r, e)
+		if sig == goOn {
+			leave(e)
 		}
-		leave(e)
-		return goOn
+		return sig
 	}
 }
 

@@ -23,13 +23,13 @@ func init() {
 		}
 	}
 	for name, f := range map[string]func(r *run, v any) bool{ // without arguments
-		"defined":   func(_ *run, v any) bool { return !is[*undefined](nil, v) },
+		"defined":   func(r *run, v any) bool { return !is[*undefined](r, v) },
 		"undefined": is[*undefined], "boolean": is[bool], "float": is[float64], "mapping": is[*Dict], "escaped": is[markup],
 		"none":     func(_ *run, v any) bool { return v == nil },
 		"true":     func(_ *run, v any) bool { return v == true },
 		"false":    func(_ *run, v any) bool { return v == false },
 		"number":   func(_ *run, v any) bool { return isNumber(v) },
-		"integer":  func(_ *run, v any) bool { return isNumber(v) && !is[float64](nil, v) && !is[bool](nil, v) },
+		"integer":  func(r *run, v any) bool { return isNumber(v) && !is[float64](r, v) && !is[bool](r, v) },
 		"string":   func(_ *run, v any) bool { _, ok := text(v); return ok },
 		"sequence": func(_ *run, v any) bool { return isSequence(v) },
 		"iterable": func(_ *run, v any) bool { return iterable(v) },
@@ -48,7 +48,7 @@ func init() {
 	}
 }
 
-// is reports whether a value has a type.
+// is is a test of the type of a value.
 func is[T any](_ *run, v any) bool {
 	_, ok := v.(T)
 	return ok
