@@ -23,22 +23,15 @@ var decoders = map[string]stageReader{
 	"ByteLevel":    fixedDecoder(func() stage { return &bytesStage{} }),
 	"ByteFallback": fixedDecoder(func() stage { return &byteFallbackStage{} }),
 	"Fuse":         fixedDecoder(func() stage { return mapStage(func(s string) string { return s }) }),
-	"Replace":      parsedDecoder(replaceDecoder),
-	"Strip":        parsedDecoder(stripDecoder),
-	"Metaspace":    parsedDecoder(metaspaceDecoder),
-	"BPEDecoder":   parsedDecoder(bpeDecoder),
+	"Replace":      parsedWith(replaceDecoder),
+	"Strip":        parsedWith(stripDecoder),
+	"Metaspace":    parsedWith(metaspaceDecoder),
+	"BPEDecoder":   parsedWith(bpeDecoder),
 }
 
 // fixedDecoder is the parser of a component without options.
 func fixedDecoder(make func() stage) stageReader {
 	return func(json.RawMessage, bool) (func() stage, error) { return make, nil }
-}
-
-// parsedDecoder is the parser of a component whose options are a C.
-func parsedDecoder[C any](build func(c C, fused bool) (func() stage, error)) stageReader {
-	return func(raw json.RawMessage, fused bool) (func() stage, error) {
-		return parsed(func(c C) (func() stage, error) { return build(c, fused) })(raw)
-	}
 }
 
 func parseDecoder(raw json.RawMessage) (decoder, error) {

@@ -17,10 +17,10 @@ type processorReader func(raw json.RawMessage, valid func(int32) bool) ([]proces
 
 // processors are the parsers of the components of tokenizer.json.
 var processors = map[string]processorReader{
-	"ByteLevel":          parseByteLevelProcessor,
-	"TemplateProcessing": parseTemplate,
-	"BertProcessing":     parsePair,
-	"RobertaProcessing":  parseRoberta,
+	"ByteLevel":          parsedWith(byteLevelProcessor),
+	"TemplateProcessing": parsedWith(templateProcessor),
+	"BertProcessing":     parsedWith(pairProcessor),
+	"RobertaProcessing":  parsedWith(robertaProcessor),
 }
 
 // parsePostProcessor reads the processing of single texts; language models have no use for pairs of texts.
@@ -33,11 +33,7 @@ func parsePostProcessor(raw json.RawMessage, valid func(int32) bool) (out []proc
 	return out, err
 }
 
-func parseByteLevelProcessor(raw json.RawMessage, _ func(int32) bool) ([]processor, error) {
-	var c byteLevelFile
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+func byteLevelProcessor(c byteLevelFile, _ func(int32) bool) ([]processor, error) {
 	if !isOn(c.TrimOffsets) {
 		return nil, nil
 	}
@@ -78,12 +74,10 @@ func (e *encoding) hasBefore(end, n int) bool {
 	return end >= n*utf8.UTFMax || utf8.RuneCountInString(e.text[:end]) >= n
 }
 
-// parsePair parses the tokens before and after a text, "cls" and "sep", each a text and an id.
-func parsePair(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
-	var c struct{ Cls, Sep []json.RawMessage }
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
+// pairFile is the tokens before and after a text, each a text and an id.
+type pairFile struct{ Cls, Sep []json.RawMessage }
+
+func pairProcessor(c pairFile, valid func(int32) bool) ([]processor, error) {
 	var before, after int32
 	for _, p := range []struct {
 		from []json.RawMessage
@@ -96,13 +90,15 @@ func parsePair(raw json.RawMessage, valid func(int32) bool) ([]processor, error)
 	return wrapping([]int32{before}, []int32{after}, valid)
 }
 
-func parseRoberta(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
-	trim, err := parseByteLevelProcessor(raw, valid)
-	if err != nil {
-		return nil, err
+func robertaProcessor(c struct {
+	byteLevelFile
+	pairFile
+}, valid func(int32) bool) ([]processor, error) {
+	wrap, err := pairProcessor(c.pairFile, valid)
+	if isOn(c.TrimOffsets) {
+		wrap = append([]processor{trimOffsets(isOn(c.AddPrefix))}, wrap...)
 	}
-	wrap, err := parsePair(raw, valid)
-	return append(trim, wrap...), err
+	return wrap, err
 }
 
 // wrapping returns a processor that puts tokens before and after a text.
@@ -136,11 +132,7 @@ type templatePiece struct {
 	}
 }
 
-func parseTemplate(raw json.RawMessage, valid func(int32) bool) ([]processor, error) {
-	var f templateFile
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return nil, err
-	}
+func templateProcessor(f templateFile, valid func(int32) bool) ([]processor, error) {
 	var before, after []int32
 	side, texts := &before, 0
 	for _, p := range f.Single {

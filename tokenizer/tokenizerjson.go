@@ -102,12 +102,18 @@ func components[V any](
 
 // parsed returns the parser of a component whose options are a C.
 func parsed[C, V any](build func(c C) (V, error)) func(json.RawMessage) (V, error) {
-	return func(raw json.RawMessage) (v V, err error) {
+	read := parsedWith(func(c C, _ struct{}) (V, error) { return build(c) })
+	return func(raw json.RawMessage) (V, error) { return read(raw, struct{}{}) }
+}
+
+// parsedWith is parsed for a function that needs to know more than the options.
+func parsedWith[C, A, V any](build func(c C, more A) (V, error)) func(json.RawMessage, A) (V, error) {
+	return func(raw json.RawMessage, more A) (v V, err error) {
 		var c C
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return v, err
 		}
-		return build(c)
+		return build(c, more)
 	}
 }
 
