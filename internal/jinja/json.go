@@ -117,7 +117,7 @@ func (j *jsonWriter) value(v any, line string) {
 	case markup:
 		j.text(string(v))
 	case *list:
-		j.list(v.items, line)
+		j.items("[]", len(v.items), line, func(i int) { j.value(v.items[i], line+j.indent) })
 	case *Dict:
 		j.dict(v, line)
 	default:
@@ -147,49 +147,38 @@ func jsonScalar(v any) (s string, ok bool) {
 	return "", false
 }
 
-// between writes the separator before the i-th item, or, if i < 0, after the last.
-func (j *jsonWriter) between(i int, line string) {
-	if i > 0 {
-		j.w.write(j.item)
-	}
-	if !j.lines {
-		return
-	}
-	j.w.write(line)
-	if i >= 0 {
-		j.w.write(j.indent)
-	}
-}
-
-func (j *jsonWriter) list(items []any, line string) {
-	if len(items) == 0 {
-		j.w.write("[]")
+// items writes n items in brackets, each with write.
+func (j *jsonWriter) items(brackets string, n int, line string, write func(i int)) {
+	if n == 0 {
+		j.w.write(brackets)
 		return
 	}
 	defer j.w.r.enter()()
-	j.w.write("[")
-	for i, item := range items {
-		j.between(i, line)
-		j.value(item, line+j.indent)
+	newline := func(indent string) {
+		if j.lines {
+			j.w.write(line)
+			j.w.write(indent)
+		}
 	}
-	j.between(-1, line)
-	j.w.write("]")
+	j.w.write(brackets[:1])
+	for i := range n {
+		if i > 0 {
+			j.w.write(j.item)
+		}
+		newline(j.indent)
+		write(i)
+	}
+	newline("")
+	j.w.write(brackets[1:])
 }
 
 func (j *jsonWriter) dict(d *Dict, line string) {
-	if d.Len() == 0 {
-		j.w.write("{}")
-		return
-	}
-	defer j.w.r.enter()()
 	pairs := d.pairs()
 	if j.sort {
 		pairs = j.w.r.sorted(pairs, func(p any) any { return p }, false)
 	}
-	j.w.write("{")
-	for i, p := range pairs {
-		pair := p.(*list).items
-		j.between(i, line)
+	j.items("{}", len(pairs), line, func(i int) {
+		pair := pairs[i].(*list).items
 		key, ok := text(pair[0])
 		if !ok {
 			if key, ok = jsonScalar(pair[0]); !ok {
@@ -199,9 +188,7 @@ func (j *jsonWriter) dict(d *Dict, line string) {
 		j.text(key)
 		j.w.write(j.key)
 		j.value(pair[1], line+j.indent)
-	}
-	j.between(-1, line)
-	j.w.write("}")
+	})
 }
 
 var jsonEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\f': `\f`, '\b': `\b`}
