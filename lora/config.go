@@ -13,7 +13,7 @@ import (
 // Defaults of [Config], ART's.
 const (
 	DefaultRank  = 8
-	DefaultAlpha = 16
+	defaultAlpha = 16
 )
 
 // DefaultTargets returns the linear layers of a Llama or Qwen block.
@@ -122,7 +122,7 @@ func (c Config) withDefaults() Config {
 		c.Rank = DefaultRank
 	}
 	if c.Alpha == 0 {
-		c.Alpha = DefaultAlpha
+		c.Alpha = defaultAlpha
 	}
 	if len(c.Targets) == 0 {
 		c.Targets = DefaultTargets()

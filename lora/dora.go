@@ -25,9 +25,22 @@ type Nodes struct {
 	Bias func(layer string) *Node
 }
 
-// Hooks returns the functions that a model calls for its linear layers and its embedding. Without DoRA these are
-// [Config.Hook] and [Config.EmbeddingHook]. With it they build, with y what those would, g (Out) the magnitudes divided
-// by the norms, and bias that of the base layer, which is not scaled:
+// Hooks returns the functions that a model calls for its linear layers and its embedding while a graph is built. x is
+// [..., In], base builds the frozen layer, name is its full name, ids are [..., 1], int32, and x [..., Out] of the
+// embedding is what the base model looks up. For a layer without an adapter they build base(x), or x. Otherwise they
+// build
+//
+//	y = base(x) + (Scale·(x·a))·b        a [In, Rank], b [Rank, Out]
+//	y = x + Scale·a[ids]·b               of an embedding
+//
+// With b = 0 this is base(x) bit for bit, except that -0 becomes 0. The adapter is computed in the dtype of a and b, and
+// converted to that of base(x).
+//
+// For several adapters at once a may be [P, In, Rank] and b [P, Rank, Out]: the rows of x, flattened, are P blocks of
+// equal size, and block p gets adapter p. With x [B, T, In] and P = B that is an adapter for each sequence.
+//
+// With DoRA they build, with y what is above, g (Out) the magnitudes divided by the norms, and bias that of the base
+// layer, which is not scaled:
 //
 //	y' = y + (g - 1)·(y - bias)
 //
@@ -37,52 +50,34 @@ func (a *Adapter) Hooks(n Nodes) (
 	linear func(x *Node, name string, base func(*Node) *Node) *Node,
 	embedding func(ids *Node, name string, x *Node) *Node,
 ) {
-	cfg, matrices := a.Config(), a.Lookup(n.Trained)
-	cfg.DoRA = false
+	cfg, matrices := a.Config(), a.lookup(n.Trained)
 	if len(n.Norms) != a.NumNorms() {
 		panic(fmt.Errorf("lora: %d norms, want %d", len(n.Norms), a.NumNorms()))
 	}
-	plain := hooks{linear: cfg.Hook(matrices), embedding: cfg.EmbeddingHook(matrices)}
-	if !a.config.DoRA {
-		return plain.linear, plain.embedding
+	plain, plainEmbedding := cfg.hook(matrices), cfg.embeddingHook(matrices)
+	if !cfg.DoRA {
+		return plain, plainEmbedding
 	}
-	d := &dora{adapter: a, nodes: n, plain: plain}
-	return d.linear, d.embedding
-}
-
-// hooks are those of a model.
-type hooks struct {
-	linear    func(x *Node, name string, base func(*Node) *Node) *Node
-	embedding func(ids *Node, name string, x *Node) *Node
-}
-
-// dora scales what the hooks of plain LoRA build.
-type dora struct {
-	adapter *Adapter
-	nodes   Nodes
-	plain   hooks
-}
-
-func (d *dora) linear(x *Node, name string, base func(*Node) *Node) *Node {
-	y := d.plain.linear(x, name, base)
-	i, ok := d.adapter.find(name)
-	if !ok {
+	linear = func(x *Node, name string, base func(*Node) *Node) *Node {
+		y := plain(x, name, base)
+		i, ok := a.find(name)
+		if !ok {
+			return y
+		}
+		g, bias := n.gain(i, y), n.Bias(name)
+		if bias == nil {
+			return Mul(y, g)
+		}
+		return Add(y, Mul(AddScalar(g, -1), Sub(y, ExpandLeftToRank(bias, y.Rank())))) // exactly y where g is 1
+	}
+	embedding = func(ids *Node, name string, x *Node) *Node {
+		y := plainEmbedding(ids, name, x)
+		if i, ok := a.find(name); ok {
+			y = Mul(y, n.gain(i, y))
+		}
 		return y
 	}
-	g, bias := d.nodes.gain(i, y), d.nodes.Bias(name)
-	if bias == nil {
-		return Mul(y, g)
-	}
-	return Add(y, Mul(AddScalar(g, -1), Sub(y, ExpandLeftToRank(bias, y.Rank())))) // exactly y where g is 1
-}
-
-func (d *dora) embedding(ids *Node, name string, x *Node) *Node {
-	y := d.plain.embedding(ids, name, x)
-	i, ok := d.adapter.find(name)
-	if !ok {
-		return y
-	}
-	return Mul(y, d.nodes.gain(i, y))
+	return linear, embedding
 }
 
 // gain builds the magnitudes of a layer divided by the norms, to be multiplied with y [..., Out].

@@ -375,9 +375,6 @@ func TestDoRA_Errors(t *testing.T) {
 	}))
 	require.ErrorContains(t, err, "has shape [4], want [3]")
 
-	cfg := Config{DoRA: true}
-	require.ErrorContains(t, graphx.Try(func() { cfg.Hook(nil) }), "use Adapter.Hooks")
-	require.ErrorContains(t, graphx.Try(func() { cfg.EmbeddingHook(nil) }), "use Adapter.Hooks")
 	a := doraAdapter(t, doraLayers()[:1])
 	g := graph.NewGraph(graphtest.Device(t), "misuse")
 	nodes := make([]*graph.Node, 3)

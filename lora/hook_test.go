@@ -32,7 +32,7 @@ func TestHook_ZeroBIsBase(t *testing.T) {
 	x, w, a := normal(src, 30*in), normal(src, out*in), normal(src, in*rank)
 	for _, dims := range [][]int{{30, in}, {5, 6, in}, {1, 30, in}} {
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-			hook := Config{}.Hook(params(n[2], n[3]))
+			hook := Config{}.hook(params(n[2], n[3]))
 			return []*graph.Node{linear(n[1])(n[0]), hook(n[0], hooked, linear(n[1]))}
 		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, in, rank),
 			graphtest.Tensor(make([]float32, rank*out), rank, out))
@@ -48,7 +48,7 @@ func TestHook_ZeroBIsBase(t *testing.T) {
 func TestHook_LeavesOtherLayersAlone(t *testing.T) {
 	g := graph.NewGraph(graphtest.Device(t), "other")
 	x, y := graph.Const(g, []float32{1}), graph.Const(g, []float32{2})
-	hook := Config{}.Hook(params(nil, nil))
+	hook := Config{}.hook(params(nil, nil))
 	got := hook(x, "lm_head", func(in *graph.Node) *graph.Node {
 		require.Same(t, x, in)
 		return y
@@ -108,7 +108,7 @@ func TestHook_GradientMatchesFiniteDifferences(t *testing.T) {
 		return sum
 	}
 	outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-		y := cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))
+		y := cfg.hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))
 		loss := graph.ReduceAllSum(graph.Mul(graph.Tanh(y), n[4]))
 		return append([]*graph.Node{loss}, graph.Gradient(loss, n[2], n[3])...)
 	}, graphtest.Tensor(x, 2, 2, in), graphtest.Tensor(w, out, in), transposed(a, rank, in), transposed(b, out, rank),
@@ -146,13 +146,13 @@ func TestHook_AdapterPerSequence(t *testing.T) {
 	a, b := normal(src, p*in*rank), normal(src, p*rank*out)
 	for _, dims := range [][]int{{p, rows, in}, {p * rows, in}} { // models may flatten rows
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-			return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
+			return []*graph.Node{cfg.hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
 		}, graphtest.Tensor(x, dims...), graphtest.Tensor(w, out, in), graphtest.Tensor(a, p, in, rank),
 			graphtest.Tensor(b, p, rank, out))
 		got := graphtest.Values[float32](t, outs[0])
 		for i := range p {
 			alone := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-				return []*graph.Node{cfg.Hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
+				return []*graph.Node{cfg.hook(params(n[2], n[3]))(n[0], hooked, linear(n[1]))}
 			}, graphtest.Tensor(x[i*rows*in:(i+1)*rows*in], rows, in), graphtest.Tensor(w, out, in),
 				graphtest.Tensor(a[i*in*rank:(i+1)*in*rank], in, rank), graphtest.Tensor(b[i*rank*out:(i+1)*rank*out], rank, out))
 			require.InDeltaSlice(t, graphtest.Values[float32](t, alone[0]), got[i*rows*out:(i+1)*rows*out], 1e-5, "adapter %d",
@@ -165,7 +165,7 @@ func TestHook_AdapterPerSequence(t *testing.T) {
 func TestHook_MixedDTypes(t *testing.T) {
 	out := graphtest.Run(t, graphtest.Device(t), func(n []*graph.Node) []*graph.Node {
 		x := graph.ConvertDType(n[0], dtypes.BFloat16)
-		y := Config{Rank: 1, Alpha: 1}.Hook(params(n[1], n[2]))(x, hooked, func(x *graph.Node) *graph.Node { return x })
+		y := Config{Rank: 1, Alpha: 1}.hook(params(n[1], n[2]))(x, hooked, func(x *graph.Node) *graph.Node { return x })
 		require.Equal(t, dtypes.BFloat16, y.DType())
 		return []*graph.Node{graph.ConvertDType(y, dtypes.Float32)}
 	}, graphtest.Tensor([]float32{1, 2}, 1, 2), graphtest.Tensor([]float32{1, 0.5}, 2, 1),
@@ -181,7 +181,7 @@ func TestHook_Misuse(t *testing.T) {
 			zeros := func(dims ...int) *graph.Node {
 				return graph.ConstCachedTensor(g, tensors.FromFlatDataAndDimensions(make([]float32, product(dims)), dims...))
 			}
-			Config{Rank: 2}.Hook(params(zeros(dimsA...), zeros(dimsB...)))(zeros(6, 4), hooked, linear(zeros(3, 4)))
+			Config{Rank: 2}.hook(params(zeros(dimsA...), zeros(dimsB...)))(zeros(6, 4), hooked, linear(zeros(3, 4)))
 		})
 	}
 	require.NoError(t, build([]int{4, 2}, []int{2, 3}))
@@ -208,7 +208,7 @@ func TestLookup(t *testing.T) {
 	for _, p := range a.Params() {
 		nodes = append(nodes, graph.Const(g, graphtest.Tensor(p.Data, p.Shape...)))
 	}
-	lookup := a.Lookup(nodes)
+	lookup := a.lookup(nodes)
 	for _, l := range a.Layers() {
 		na, nb, ok := lookup(l.Name)
 		require.True(t, ok)
@@ -217,7 +217,7 @@ func TestLookup(t *testing.T) {
 	}
 	_, _, ok := lookup("lm_head")
 	require.False(t, ok)
-	require.Error(t, graphx.Try(func() { a.Lookup(nodes[:3]) }))
+	require.Error(t, graphx.Try(func() { a.lookup(nodes[:3]) }))
 }
 
 func TestMerge_EqualsHook(t *testing.T) {
@@ -240,7 +240,7 @@ func TestMerge_EqualsHook(t *testing.T) {
 			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-			hook := a.Config().Hook(a.Lookup(n[3:]))
+			hook := a.Config().hook(a.lookup(n[3:]))
 			return []*graph.Node{hook(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
 		}, args...)
 		want, got := graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1])
@@ -288,7 +288,7 @@ func TestPEFT_ComputesTheSame(t *testing.T) {
 			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-			return []*graph.Node{a.Config().Hook(a.Lookup(n[2:]))(n[0], name, linear(n[1]))}
+			return []*graph.Node{a.Config().hook(a.lookup(n[2:]))(n[0], name, linear(n[1]))}
 		}, args...)
 		require.InDeltaSlice(t, slices.Concat(want.Y...), graphtest.Values[float32](t, outs[0]), 1e-6, name)
 		require.NoError(t, a.Merge(w, name))
@@ -351,7 +351,7 @@ func TestPatterns_RankAndAlphaOfLayers(t *testing.T) {
 			args = append(args, graphtest.Tensor(p.Data, p.Shape...))
 		}
 		outs := graphtest.Run(t, device, func(n []*graph.Node) []*graph.Node {
-			return []*graph.Node{a.Config().Hook(a.Lookup(n[3:]))(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
+			return []*graph.Node{a.Config().hook(a.lookup(n[3:]))(n[0], l.Name, linear(n[1])), linear(n[2])(n[0])}
 		}, args...)
 		require.InDeltaSlice(t, graphtest.Values[float32](t, outs[0]), graphtest.Values[float32](t, outs[1]), 1e-3)
 	}

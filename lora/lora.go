@@ -12,9 +12,9 @@
 //
 //	W'[o] = m[o]·V[o] / ‖V[o]‖
 //
-// The package knows nothing of models: it is given the names and sizes of layers ([New]), provides a hook that is
-// called for each of them while a graph is built ([Adapter.Hooks], [Config.Hook]), reads and writes the files of
-// Hugging Face's PEFT ([Load], [Adapter.Save]), and merges adapters into weights ([Adapter.Merge]).
+// The package knows nothing of models: it is given the names and sizes of layers ([New]), provides hooks that are
+// called for each of them while a graph is built ([Adapter.Hooks]), reads and writes the files of Hugging Face's PEFT
+// ([Load], [Adapter.Save]), and merges adapters into weights ([Adapter.Merge]).
 //
 // There are two layouts. In memory and on disk A and B are PEFT's, as above. In graphs they are transposed, A [In,
 // Rank] and B [Rank, Out], so that neither matmul needs a transpose; [Adapter.Params] and [Adapter.SetParams] convert.

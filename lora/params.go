@@ -70,9 +70,9 @@ func (a *Adapter) SetParams(data [][]float32) error {
 	return nil
 }
 
-// Lookup returns the params function of [Config.Hook] over nodes that are in the order of [Adapter.Params]. It panics
-// when their number is wrong.
-func (a *Adapter) Lookup(nodes []*graph.Node) func(name string) (a, b *graph.Node, ok bool) {
+// lookup returns the params function of the hooks over nodes that are in the order of [Adapter.Params]. It panics when
+// their number is wrong.
+func (a *Adapter) lookup(nodes []*graph.Node) func(name string) (a, b *graph.Node, ok bool) {
 	each := a.each()
 	if len(nodes) != each*len(a.layers) {
 		panic(fmt.Errorf("lora: %d nodes for %d layers, want %d each", len(nodes), len(a.layers), each))

@@ -109,8 +109,8 @@ func (d *design) slide(c *Config, check checker) {
 		return
 	}
 	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] { // checkKinds reports others
-		if kind == LayerSliding {
-			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, LayerSliding)
+		if kind == layerSliding {
+			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, layerSliding)
 			d.layers[i].window = c.SlidingWindow
 		}
 	}
@@ -124,11 +124,11 @@ func (d *design) checkKinds(c *Config, check checker) {
 	check(len(c.LayerTypes) == len(d.layers), "layer_types has %d entries, num_hidden_layers is %d", len(c.LayerTypes),
 		len(d.layers))
 	for i, kind := range c.LayerTypes[:min(len(c.LayerTypes), len(d.layers))] {
-		if kind != LayerFull && kind != LayerSliding {
-			check(false, "layer_types: %q is not supported: this version has %s and %s", kind, LayerFull, LayerSliding)
+		if kind != layerFull && kind != layerSliding {
+			check(false, "layer_types: %q is not supported: this version has %s and %s", kind, layerFull, layerSliding)
 			return
 		}
-		check((kind == LayerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i,
+		check((kind == layerSliding) == (d.layers[i].window > 0), "layer_types: layer %d is %s, which %s does not build", i,
 			kind, c.ModelType)
 	}
 }

@@ -49,7 +49,7 @@ func withLogits(t *testing.T, w *Weights, a *lora.Adapter) *forward {
 	exec, err := graph.NewExec(graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
 		m := &Forward{Config: w.Config, Param: f.params.Lookup(in)}
 		if a != nil {
-			m.Linear = a.Config().Hook(a.Lookup(in[len(in)-1-len(extra) : len(in)-1]))
+			m.Linear, _ = a.Hooks(lora.Nodes{Trained: in[len(in)-1-len(extra) : len(in)-1]})
 		}
 		hidden, _ := m.Hidden(Input{Tokens: in[len(in)-1]})
 		return []*graph.Node{m.Logits(graph.Reshape(hidden, -1, w.Config.HiddenSize))}
@@ -132,7 +132,7 @@ func TestArchitectures_HookSeesLinears(t *testing.T) {
 				want = append(want, fmt.Sprintf("%s %d %d", l.Name, l.In, l.Out))
 			}
 		}
-		newForward(t, w, nil, func([]*graph.Node) Linear {
+		newForward(t, w, nil, func([]*graph.Node) linearHook {
 			return func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node {
 				y := base(x)
 				seen = append(seen, fmt.Sprintf("%s %d %d", name, x.Shape().Dim(-1), y.Shape().Dim(-1)))

@@ -45,8 +45,8 @@ type Config struct {
 	SlidingWindow int `json:"sliding_window,omitempty"`
 	// UseSlidingWindow enables the window of Qwen's models.
 	UseSlidingWindow bool `json:"use_sliding_window,omitempty"`
-	// LayerTypes is [LayerSliding] or [LayerFull] for each layer, for architectures in which only some have the window.
-	// nil is LayerFull for all.
+	// LayerTypes is "sliding_attention" or "full_attention" for each layer, for architectures in which only some have the
+	// window. nil is "full_attention" for all.
 	LayerTypes []string `json:"layer_types,omitempty"`
 
 	// Gemma 3's.
@@ -80,8 +80,8 @@ type Config struct {
 
 // The entries of Config.LayerTypes.
 const (
-	LayerFull    = "full_attention"
-	LayerSliding = "sliding_attention"
+	layerFull    = "full_attention"
+	layerSliding = "sliding_attention"
 )
 
 // LoadConfig reads the configuration of a model: config.json in a folder, or the header of a GGUF file.

@@ -277,7 +277,7 @@ func TestParseConfig_Version5(t *testing.T) {
 // kinds returns the types of n layers, of which each pattern-th has no window.
 func kinds(pattern, n int) (list []string) {
 	for i := range n {
-		list = append(list, map[bool]string{true: LayerFull, false: LayerSliding}[(i+1)%pattern == 0])
+		list = append(list, map[bool]string{true: layerFull, false: layerSliding}[(i+1)%pattern == 0])
 	}
 	return list
 }
@@ -308,7 +308,7 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 
 	qwen := map[string]any{"model_type": "qwen2", "architectures": "-", "use_sliding_window": true, "sliding_window": 64,
 		"max_window_layers": 26}
-	require.Equal(t, append(slices.Repeat([]string{LayerFull}, 26), LayerSliding, LayerSliding), parse(qwen).LayerTypes)
+	require.Equal(t, append(slices.Repeat([]string{layerFull}, 26), layerSliding, layerSliding), parse(qwen).LayerTypes)
 	qwen["sliding_window"] = "-"
 	require.Equal(t, 4096, parse(qwen).design().layers[27].window)
 	qwen["sliding_window"] = nil
@@ -365,7 +365,7 @@ func TestConfig_KeepsOtherKeys(t *testing.T) {
 func TestConfig_WritesDecimals(t *testing.T) {
 	c := testConfig()
 	c.FinalSoftCap, c.LogitsScaling, c.ResidualMultiplier = 30, 8, 0.22
-	c.RopeScaling = &RopeScaling{Type: RopeLlama3, Factor: 8, LowFactor: 1, HighFactor: 4, OriginalPositions: 32}
+	c.RopeScaling = &RopeScaling{Type: ropeLlama3, Factor: 8, LowFactor: 1, HighFactor: 4, OriginalPositions: 32}
 	data, err := json.Marshal(c)
 	require.NoError(t, err)
 	for _, want := range []string{

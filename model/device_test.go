@@ -78,8 +78,11 @@ type forward struct {
 	exec   *graph.Exec
 }
 
+// linearHook is Linear of a [Forward].
+type linearHook = func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node
+
 // newForward compiles a model. extra are inputs that linear, if any, builds its hook from.
-func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) Linear) *forward {
+func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) linearHook) *forward {
 	t.Helper()
 	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)

@@ -6,16 +6,11 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// FlashAttention is implemented by devices that have a kernel of causal attention in bfloat16 which keeps no scores,
-// and one of its gradient (FlashAttention-2, Dao 2023; cuDNN's on GPUs of NVIDIA).
-type FlashAttention interface {
-	// FlashAttention reports whether there is one for heads of this dimension.
-	FlashAttention(headDim int) bool
-}
-
-// HasFlashAttention reports whether a device has such a kernel for the heads of a model.
+// HasFlashAttention reports whether a device has a kernel of causal attention in bfloat16 which keeps no scores, and one
+// of its gradient (FlashAttention-2, Dao 2023; cuDNN's on GPUs of NVIDIA), for the heads of a model. Such a device has a
+// method of this name that tells for which dimensions of a head.
 func HasFlashAttention(device compute.Backend, c *Config) bool {
-	f, ok := device.(FlashAttention)
+	f, ok := device.(interface{ FlashAttention(headDim int) bool })
 	return ok && f.FlashAttention(c.HeadDim)
 }
 

@@ -9,21 +9,18 @@ import (
 // Shape legend: B batch, T new tokens, S = M C cached tokens, in M blocks of C tokens, P blocks of the cache, D hidden,
 // H query heads, K key/value heads, G = H/K, E head dimension, V vocabulary, N selected tokens.
 
-// Linear is called for every linear layer that [Config.Adaptable] lists: x is [..., in], base computes the layer of the
-// base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base alone.
-type Linear func(x *Node, name string, base func(*Node) *Node) *Node
-
-// Embedding is called for the embedding of ids [B, T, 1], int32. The result replaces x [B, T, D], what the base model
-// looks up. nil is x alone.
-type Embedding func(ids *Node, name string, x *Node) *Node
-
 // Forward builds the graph of a model.
 type Forward struct {
 	Config *Config
 	// Param returns a weight by its checkpoint name, in the shape of the checkpoint, or nil.
-	Param     func(name string) *Node
-	Linear    Linear
-	Embedding Embedding
+	Param func(name string) *Node
+	// Linear is called for every linear layer that [Config.Adaptable] lists: x is [..., in], base computes the layer of
+	// the base model, and the result replaces base(x). name is such as "model.layers.0.self_attn.q_proj". nil is base
+	// alone.
+	Linear func(x *Node, name string, base func(*Node) *Node) *Node
+	// Embedding is called for the embedding of ids [B, T, 1], int32. The result replaces x [B, T, D], what the base model
+	// looks up. nil is x alone.
+	Embedding func(ids *Node, name string, x *Node) *Node
 	// Frozen says that the output head is not trained, and has no adapter.
 	Frozen bool
 }

@@ -81,13 +81,13 @@ func TestParseConfig_ReadKeys(t *testing.T) {
 func TestParseConfig_LayerTypes(t *testing.T) {
 	for name, family := range families() {
 		for _, kind := range []string{"chunked_attention", "linear_attention", "mamba", "", "full"} {
-			types := append(slices.Repeat([]string{LayerFull}, 27), kind)
+			types := append(slices.Repeat([]string{layerFull}, 27), kind)
 			_, err := ParseConfig(withKeys(t, with(family, "layer_types", types)))
 			require.ErrorContains(t, err, `layer_types: "`+kind+`" is not supported: this version has full_attention`, name)
 		}
-		_, err := ParseConfig(withKeys(t, with(family, "layer_types", []string{LayerFull})))
+		_, err := ParseConfig(withKeys(t, with(family, "layer_types", []string{layerFull})))
 		require.ErrorContains(t, err, "layer_types has 1 entries, num_hidden_layers is 28", name)
-		_, err = ParseConfig(withKeys(t, with(family, "layer_types", slices.Repeat([]string{LayerFull}, 28))))
+		_, err = ParseConfig(withKeys(t, with(family, "layer_types", slices.Repeat([]string{layerFull}, 28))))
 		require.NoError(t, err, name)
 	}
 	_, err := ParseConfig(withKeys(t, map[string]any{"layer_types": slices.Repeat([]string{"linear_attention"}, 28)}))

@@ -68,9 +68,9 @@ func gemma3Defaults(c *Config, keys map[string]json.RawMessage) error {
 		return nil
 	}
 	for i := range min(c.NumLayers, mostLayers) {
-		kind := LayerSliding
+		kind := layerSliding
 		if (i+1)%pattern == 0 {
-			kind = LayerFull
+			kind = layerFull
 		}
 		c.LayerTypes = append(c.LayerTypes, kind)
 	}

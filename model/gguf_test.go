@@ -126,11 +126,11 @@ func TestOpen_GGUFArchitectures(t *testing.T) {
 			t.Skip("GGUF files do not hold these caps and windows")
 		}
 		c := w.Config
-		if c.RopeScaling != nil && c.RopeScaling.Type == RopeLlama3 {
+		if c.RopeScaling != nil && c.RopeScaling.Type == ropeLlama3 {
 			c.RopeScaling.OriginalPositions = 8192 // of the released models, which are known
 		}
 		if c.ModelType == ModelTypeGemma3 { // what llama.cpp takes for granted
-			c.QueryScalar, c.LayerTypes = float64(c.HeadDim), []string{LayerSliding, LayerSliding, LayerSliding}
+			c.QueryScalar, c.LayerTypes = float64(c.HeadDim), []string{layerSliding, layerSliding, layerSliding}
 		}
 		arch := map[string]string{ModelTypeQwen3MoE: "qwen3moe", ModelTypeGemma3: "gemma3",
 			ModelTypeMistral: "llama"}[c.ModelType]
@@ -170,7 +170,7 @@ func fixtureValues(arch string, c *Config) []gguftest.Value {
 	if c.SlidingWindow > 0 {
 		number("attention.sliding_window", uint32(c.SlidingWindow))
 	}
-	if c.RopeScaling != nil && c.RopeScaling.Type == RopeLinear {
+	if c.RopeScaling != nil && c.RopeScaling.Type == ropeLinear {
 		number("rope.scaling.type", "linear")
 		number("rope.scaling.factor", float32(c.RopeScaling.Factor))
 	}
@@ -211,7 +211,7 @@ func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 		y.Name = ggufName(t, m, x.Name)
 		list = append(list, y)
 	}
-	if s := c.RopeScaling; s != nil && s.Type == RopeLlama3 {
+	if s := c.RopeScaling; s != nil && s.Type == ropeLlama3 {
 		factors := make([]float32, c.HeadDim/2)
 		for i := range factors {
 			factors[i] = float32(rope{theta: c.RopeTheta}.frequency(i, c.HeadDim) / c.rope().frequency(i, c.HeadDim))

@@ -88,8 +88,8 @@ func gemma3Config(h *ggufHeader, c map[string]any) {
 	}
 	types := make([]string, min(layers, mostLayers))
 	for i := range types {
-		if types[i] = LayerSliding; i%pattern == pattern-1 {
-			types[i] = LayerFull
+		if types[i] = layerSliding; i%pattern == pattern-1 {
+			types[i] = layerFull
 		}
 	}
 	c["layer_types"], c["sliding_window_pattern"] = types, pattern

@@ -218,7 +218,10 @@ func testAdapter(t *testing.T, c *Config, rank int, zero bool) (*lora.Adapter, [
 func withAdapter(t *testing.T, w *Weights, rank int, zero bool) (*forward, *lora.Adapter) {
 	t.Helper()
 	a, in := testAdapter(t, w.Config, rank, zero)
-	return newForward(t, w, in, func(extra []*graph.Node) Linear { return a.Config().Hook(a.Lookup(extra)) }), a
+	return newForward(t, w, in, func(extra []*graph.Node) linearHook {
+		linear, _ := a.Hooks(lora.Nodes{Trained: extra})
+		return linear
+	}), a
 }
 
 // TestForward_AdapterOfZeros: at the start of training, with B = 0, the model is the base model bit for bit.
@@ -271,7 +274,7 @@ func TestForward_AdapterBatchAndPadding(t *testing.T) {
 func TestForward_CallsLinearForEveryLayer(t *testing.T) {
 	w := testWeights(t, oddConfig())
 	var seen []string
-	newForward(t, w, nil, func([]*graph.Node) Linear {
+	newForward(t, w, nil, func([]*graph.Node) linearHook {
 		seen = nil
 		return func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node {
 			y := base(x)

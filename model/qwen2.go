@@ -59,9 +59,9 @@ func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
 		}
 	}
 	for i := range c.NumLayers {
-		kind := LayerFull
+		kind := layerFull
 		if i >= first && c.SlidingWindow != 0 {
-			kind = LayerSliding
+			kind = layerSliding
 		}
 		c.LayerTypes = append(c.LayerTypes, kind)
 	}

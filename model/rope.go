@@ -38,9 +38,9 @@ func (r rope) frequency(i, size int) float64 {
 	f := math.Pow(r.theta, -2*float64(i)/float64(size))
 	s := r.scaling
 	switch s.Type {
-	case RopeLinear:
+	case ropeLinear:
 		return f / s.Factor
-	case RopeLlama3:
+	case ropeLlama3:
 		waves := float64(s.OriginalPositions) * f / (2 * math.Pi) // within the original context
 		smooth := min(max((waves-s.LowFactor)/(s.HighFactor-s.LowFactor), 0), 1)
 		return (1-smooth)*f/s.Factor + smooth*f

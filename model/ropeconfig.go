@@ -11,13 +11,13 @@ import (
 
 // Types of RopeScaling.
 const (
-	RopeLinear = "linear"
-	RopeLlama3 = "llama3"
+	ropeLinear = "linear"
+	ropeLlama3 = "llama3"
 )
 
 // RopeScaling extends rotary embeddings to a longer context than a model was first trained with.
 type RopeScaling struct {
-	// Type is [RopeLinear], which divides all frequencies by Factor, or [RopeLlama3], which divides the low ones.
+	// Type is "linear", which divides all frequencies by Factor, or "llama3", which divides the low ones.
 	Type   string  `json:"rope_type"`
 	Factor float64 `json:"factor"`
 
@@ -42,8 +42,8 @@ func (s RopeScaling) MarshalJSON() ([]byte, error) {
 // ropeKeys are the keys of a RoPE object, by its type.
 var ropeKeys = map[string][]string{
 	"default":  {"rope_theta"},
-	RopeLinear: {"rope_theta", "factor"},
-	RopeLlama3: {"rope_theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+	ropeLinear: {"rope_theta", "factor"},
+	ropeLlama3: {"rope_theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
 }
 
 // readRope reads the keys of rotary embeddings: rope_scaling and rope_theta of transformers 4, and rope_parameters of
@@ -106,18 +106,18 @@ func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 		return fmt.Errorf("rope_parameters: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(kinds)) {
-		if key != LayerFull && key != LayerSliding {
+		if key != layerFull && key != layerSliding {
 			return fmt.Errorf("rope_parameters: %s is not read for %s, which has an object for each kind of layer: "+
-				"move it into %s or %s", key, c.ModelType, LayerFull, LayerSliding)
+				"move it into %s or %s", key, c.ModelType, layerFull, layerSliding)
 		}
 	}
-	if scaled && absent(kinds[LayerFull]) {
-		return fmt.Errorf("rope_parameters has no %s for rope_scaling to go into: move rope_scaling there", LayerFull)
+	if scaled && absent(kinds[layerFull]) {
+		return fmt.Errorf("rope_parameters has no %s for rope_scaling to go into: move rope_scaling there", layerFull)
 	}
-	if err := c.takeRope(kinds[LayerFull], "rope_parameters: "+LayerFull, scaled); err != nil {
+	if err := c.takeRope(kinds[layerFull], "rope_parameters: "+layerFull, scaled); err != nil {
 		return err
 	}
-	return c.takeLocalRope(kinds[LayerSliding])
+	return c.takeLocalRope(kinds[layerSliding])
 }
 
 // takeRope sets RopeTheta and RopeScaling from an object of transformers 5. If the file has the keys of 4 too, they
@@ -146,12 +146,12 @@ func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 // checkOriginalPositions refuses a key beside rope_scaling and rope_parameters that transformers 5 prefers to the one
 // inside.
 func (c *Config) checkOriginalPositions(raw json.RawMessage) error {
-	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != RopeLlama3 {
+	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
 		return nil
 	}
 	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
 		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one",
-			raw, inside, RopeLlama3)
+			raw, inside, ropeLlama3)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func emptyObject(raw json.RawMessage) bool {
 
 // takeLocalRope sets RopeLocalTheta.
 func (c *Config) takeLocalRope(raw json.RawMessage) error {
-	const name = "rope_parameters: " + LayerSliding
+	const name = "rope_parameters: " + layerSliding
 	if absent(raw) {
 		return nil
 	}
@@ -204,8 +204,8 @@ func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err er
 	}
 	known, ok := ropeKeys[kind]
 	if !ok {
-		return 0, nil, fmt.Errorf("rope_type %q is not supported: this version has default, %s and %s", kind, RopeLinear,
-			RopeLlama3)
+		return 0, nil, fmt.Errorf("rope_type %q is not supported: this version has default, %s and %s", kind, ropeLinear,
+			ropeLlama3)
 	}
 	scaling = &RopeScaling{Type: kind}
 	fields := map[string]any{
@@ -252,10 +252,10 @@ func ropeKind(keys map[string]json.RawMessage) (string, error) {
 }
 
 func (s *RopeScaling) check(check checker) {
-	check(s.Type == RopeLinear || s.Type == RopeLlama3,
-		"rope_scaling: rope_type %q is not supported: this version has %s and %s", s.Type, RopeLinear, RopeLlama3)
+	check(s.Type == ropeLinear || s.Type == ropeLlama3,
+		"rope_scaling: rope_type %q is not supported: this version has %s and %s", s.Type, ropeLinear, ropeLlama3)
 	check(positive(s.Factor), "rope_scaling: factor is %v, want a positive number", s.Factor)
-	if s.Type == RopeLlama3 {
+	if s.Type == ropeLlama3 {
 		check(positive(s.LowFactor) && positive(s.HighFactor) && s.LowFactor < s.HighFactor,
 			"rope_scaling: low_freq_factor is %v and high_freq_factor %v, want positive numbers, the second greater",
 			s.LowFactor, s.HighFactor)

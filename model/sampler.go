@@ -28,8 +28,8 @@ type Cuts struct {
 	TopK bool `json:"top_k"`
 }
 
-// MinTemperature is the lowest temperature above 0 of a [Sampler]: below, float64 loses precision.
-const MinTemperature = 1e-300
+// minTemperature is the lowest temperature above 0 of a [Sampler]: below, float64 loses precision.
+const minTemperature = 1e-300
 
 // Draw builds the draws from logprobs [W, V]: the tokens [W], int32, and their logprobs [W], float32, under the
 // reshaped distribution.
@@ -68,7 +68,7 @@ func (s Sampler) truncate(logprobs, weights *Node, column func(*Node) *Node) *No
 	if s.Cuts.TopP {
 		p := column(s.TopP)
 		mass := Mul(p, ReduceAndKeep(weights, ReduceSum, -1))
-		kept := shortest(rank, weights, MaxScalar(mass, MinTemperature)) // keeps at least the likeliest token
+		kept := shortest(rank, weights, MaxScalar(mass, minTemperature)) // keeps at least the likeliest token
 		weights = keep(weights, GreaterOrEqual(p, OnesLike(p)), kept)
 	}
 	return weights
@@ -164,7 +164,7 @@ func float64s(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
 func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, cuts Cuts) {
 	for _, s := range rows {
 		if s.Temperature > 0 {
-			s.Temperature = math.Max(s.Temperature, MinTemperature)
+			s.Temperature = math.Max(s.Temperature, minTemperature)
 			cuts.TopK, cuts.TopP = cuts.TopK || s.TopK > 0, cuts.TopP || s.TopP < 1
 		}
 		temperature, topP = append(temperature, s.Temperature), append(topP, s.TopP)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 
 	"github.com/goart-dev/art"
@@ -260,9 +261,7 @@ func (r *trainingRun[S]) validation(ctx context.Context, step int) (*Validation,
 		if v.Tally, err = r.compare(ctx, g.Trajectories); err != nil {
 			return nil, err
 		}
-		for key, value := range v.Tally.Metrics() {
-			metrics[key] = value
-		}
+		maps.Copy(metrics, v.Tally.metrics())
 		v.Score = metrics["win_rate"]
 	}
 	if r.Checked {

@@ -130,8 +130,8 @@ func (t *Tally) String() string {
 	return s
 }
 
-// Metrics are what to log of the tally.
-func (t *Tally) Metrics() map[string]float64 {
+// metrics are what to log of the tally.
+func (t *Tally) metrics() map[string]float64 {
 	rate, low, high := t.WinRate()
 	m := map[string]float64{"pairs": float64(len(t.Matches)), "pairs_failed": float64(t.Failed),
 		"pairs_swayed": float64(t.Swayed)}

@@ -138,7 +138,7 @@ func score(t *testing.T, a *lora.Adapter, ids []int32, from int) []float32 {
 	n := len(params.Names)
 	out, err := ExecOnce(device, func(in []*Node) *Node {
 		f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n])}
-		f.Linear = a.Config().Hook(a.Lookup(in[n : len(in)-1]))
+		f.Linear, _ = a.Hooks(lora.Nodes{Trained: in[n : len(in)-1]})
 		hidden, _ := f.Hidden(model.Input{Tokens: in[len(in)-1]})
 		return f.LogProbs(Reshape(hidden, len(padded), -1))
 	}, in...)

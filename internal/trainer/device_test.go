@@ -113,9 +113,9 @@ func (s *subject) newScorer(t testing.TB) *scorer {
 		require.NoError(t, err)
 		sc.frozen = base.Tensors
 		forward = func(params, frozen []*graph.Node) *model.Forward {
-			matrices := s.adapter.Lookup(params)
-			return &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen),
-				Linear: s.adapter.Config().Hook(matrices), Embedding: s.adapter.Config().EmbeddingHook(matrices)}
+			f := &model.Forward{Config: s.weights.Config, Param: base.Lookup(frozen)}
+			f.Linear, f.Embedding = s.adapter.Hooks(lora.Nodes{Trained: params})
+			return f
 		}
 	}
 	var err error

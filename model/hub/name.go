@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DefaultRevision is the branch of a name that has no revision.
-const DefaultRevision = "main"
+// defaultRevision is the branch of a name that has no revision.
+const defaultRevision = "main"
 
 // Name is a model on the hub.
 type Name struct {
@@ -26,7 +26,7 @@ var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
 func ParseName(text string) (Name, error) {
 	repo, revision, given := strings.Cut(text, "@")
 	if !given {
-		revision = DefaultRevision
+		revision = defaultRevision
 	}
 	n := Name{repo, revision}
 	if !validRepo(repo) {

@@ -81,7 +81,8 @@ func logprobs(t testing.TB, on compute.Backend, w *model.Weights, a *lora.Adapte
 	inputs = append(inputs, graphtest.Tensor(ids, rows, len(ids)/rows))
 	out := graphtest.Run(t, on, func(in []*graph.Node) []*graph.Node {
 		last := len(in) - 1
-		f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n]), Linear: a.Config().Hook(a.Lookup(in[n:last]))}
+		f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n])}
+		f.Linear, _ = a.Hooks(lora.Nodes{Trained: in[n:last]})
 		hidden, _ := f.Hidden(model.Input{Tokens: in[last]})
 		return []*graph.Node{f.LogProbs(graph.Reshape(hidden, -1, w.Config.HiddenSize))}
 	}, inputs...)

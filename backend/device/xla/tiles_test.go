@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
 
@@ -36,7 +37,8 @@ func TestTiles_LikeCPU(t *testing.T) {
 		inputs = append(inputs, graphtest.Tensor(ids, 1, len(ids)))
 		out := graphtest.Run(t, on, func(in []*Node) []*Node {
 			last := len(in) - 1
-			f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n]), Linear: a.Config().Hook(a.Lookup(in[n:last]))}
+			f := &model.Forward{Config: w.Config, Param: params.Lookup(in[:n])}
+			f.Linear, _ = a.Hooks(lora.Nodes{Trained: in[n:last]})
 			input := model.Input{Tokens: in[last]}
 			gradient := Gradient
 			var hidden *Node

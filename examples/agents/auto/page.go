@@ -1,7 +1,6 @@
 package auto
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -14,13 +13,6 @@ var pageText string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
 }).Parse(pageText))
-
-// HTML is the result as a page that needs nothing else.
-func (r *Result) HTML() ([]byte, error) {
-	var b bytes.Buffer
-	err := page.Execute(&b, r)
-	return b.Bytes(), err
-}
 
 // Size of the curve, in pixels.
 const width, height = 640, 160

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 
@@ -93,9 +94,9 @@ func (p *Project) store(r *Result) error {
 	if err := writeJSON(filepath.Join(p.Dir, "result.json"), r); err != nil {
 		return err
 	}
-	page, err := r.HTML()
-	if err != nil {
+	var b bytes.Buffer
+	if err := page.Execute(&b, r); err != nil {
 		return err
 	}
-	return writeFile(p.Page(), page)
+	return writeFile(p.Page(), b.Bytes())
 }

@@ -61,7 +61,7 @@ func (a *Agent) Run(ctx context.Context, model *art.Model, s Scenario, opts *art
 	}()
 	about := session.Description()
 	if a.Known != nil {
-		if difference := a.Known.Differs(about); difference != "" {
+		if difference := a.Known.differs(about); difference != "" {
 			return nil, session.failure("tools", fmt.Errorf("the server's tools are not those of the scenarios: %s", difference))
 		}
 	}

@@ -48,8 +48,8 @@ func (s *Server) Describe(ctx context.Context) (*Description, error) {
 	return about, nil
 }
 
-// Differs says how the tools of other differ from those of d, "" when they are the same.
-func (d *Description) Differs(other *Description) string {
+// differs says how the tools of other differ from those of d, "" when they are the same.
+func (d *Description) differs(other *Description) string {
 	var differences []string
 	before, after := byName(d.Tools), byName(other.Tools)
 	for _, t := range d.Tools {

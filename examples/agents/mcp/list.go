@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Limits of what a server may offer in all pages of a list. A page is a message, see [MaxMessage].
+// Limits of what a server may offer in all pages of a list. A page is a message, see [maxMessage].
 const (
 	maxPages     = 1000
 	maxListed    = 10_000   // tools, or resources

@@ -90,7 +90,7 @@ func Load(dir string, now *Description) (train, val []Scenario, err error) {
 			"delete the folder to generate scenarios again")
 	}
 	if now != nil {
-		if difference := before[0].Differs(now); difference != "" {
+		if difference := before[0].differs(now); difference != "" {
 			return nil, nil, invalid("load", fmt.Errorf("the server's tools are not those of the scenarios in %s: %s", dir,
 				difference), "take another folder, so that scenarios are generated for the new tools")
 		}

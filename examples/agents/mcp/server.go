@@ -40,8 +40,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// MaxMessage is the most bytes of one message of a server. A larger one ends the session.
-const MaxMessage = sdk.DefaultMaxLineLength
+// maxMessage is the most bytes of one message of a server. A larger one ends the session.
+const maxMessage = sdk.DefaultMaxLineLength
 
 // Server is an MCP server that sessions can be opened with. It is safe for concurrent use.
 type Server struct {
@@ -120,9 +120,9 @@ func overHTTP(name, address string, sse bool, opts *Options) (*Server, error) {
 	}}
 	s.dial = func(context.Context) (sdk.Transport, *tail, error) {
 		if sse {
-			return &sdk.SSEClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: MaxMessage}, nil, nil
+			return &sdk.SSEClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: maxMessage}, nil, nil
 		}
-		return &sdk.StreamableClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: MaxMessage}, nil, nil
+		return &sdk.StreamableClientTransport{Endpoint: address, HTTPClient: client, MaxEventSize: maxMessage}, nil, nil
 	}
 	return s, nil
 }
@@ -200,7 +200,7 @@ func (t *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := t.next.RoundTrip(r)
 	if err == nil && !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
-		response.Body = &limitedBody{ReadCloser: response.Body, left: MaxMessage}
+		response.Body = &limitedBody{ReadCloser: response.Body, left: maxMessage}
 	}
 	return response, err
 }
@@ -215,7 +215,7 @@ type limitedBody struct {
 func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
-		return 0, fmt.Errorf("the reply has more than %d bytes", MaxMessage)
+		return 0, fmt.Errorf("the reply has more than %d bytes", maxMessage)
 	}
 	return n, err
 }

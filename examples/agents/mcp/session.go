@@ -15,10 +15,6 @@ import (
 	"github.com/goart-dev/art/internal/secret"
 )
 
-// ErrSession is wrapped by the error of a session that is of no more use: the server did not answer in time, ended,
-// sent a message that is too large, or changed its tools.
-var ErrSession = errors.New("the session with the MCP server failed")
-
 // Session is a connection with a server. It is for one rollout, and not for concurrent use.
 type Session struct {
 	server *Server
@@ -71,7 +67,8 @@ func (s *Session) begin(ctx context.Context) error {
 func (s *Session) Description() *Description { return &s.about }
 
 // Call calls a tool. What the tool, or the protocol, says is wrong with the call is a result for the model, with
-// failed set; an error wraps [ErrSession], and then the session is of no more use.
+// failed set. After an error the session is of no more use: the server did not answer in time, ended, sent a message that
+// is too large, or changed its tools.
 func (s *Session) Call(ctx context.Context, tool string, args json.RawMessage) (result string, failed bool, err error) {
 	answer, err := within(ctx, s.server.opts.CallTimeout, func(ctx context.Context) (*sdk.CallToolResult, error) {
 		return s.client.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -121,8 +118,8 @@ func (s *Session) failure(what string, err error) error {
 		err = fmt.Errorf("%w; it last said %q", err, text)
 	}
 	err = secret.HideError(err, s.server.secrets)
-	return &art.Error{Op: "mcp", Err: fmt.Errorf("%w: %s, %s: %w", ErrSession, s.server.name, what, err),
-		Hint: "look at the server's log; Options has the time limits"}
+	return &art.Error{Op: "mcp", Err: fmt.Errorf("the session with the MCP server failed: %s, %s: %w", s.server.name, what,
+		err), Hint: "look at the server's log; Options has the time limits"}
 }
 
 // closeTimeout is how long a session may take to close before it is left behind.

@@ -294,7 +294,7 @@ func train(b *testing.B, s *subject) {
 	n := len(more)
 	exec := MustNewExec(s.device, func(in []*Node) []*Node {
 		f, rest := s.forward(in)
-		f.Linear = adapter.Config().Hook(adapter.Lookup(rest[:n]))
+		f.Linear, _ = adapter.Hooks(lora.Nodes{Trained: rest[:n]})
 		h, _ := f.Hidden(model.Input{Tokens: rest[n]})
 		loss := Neg(ReduceAllSum(f.TokenLogProbs(Reshape(h, -1, config.HiddenSize), rest[n+1])))
 		return append(Gradient(loss, rest[:n]...), loss)
