@@ -32,9 +32,8 @@ var ErrFormat = errors.New("not a valid GGUF file")
 // MaxRank is the number of dimensions that a tensor may have: ggml's limit.
 const MaxRank = 4
 
-// alignmentKey is the metadata with the alignment of tensors in bytes.
 const (
-	alignmentKey     = "general.alignment"
+	alignmentKey     = "general.alignment" // the metadata with the alignment of tensors in bytes
 	defaultAlignment = 32
 )
 
@@ -64,11 +63,18 @@ func Open(path string) (*File, error) {
 }
 
 // Parse reads the content of a file from memory. The tensors share the memory of content.
-func Parse(content []byte) (*File, error) {
-	f := &File{metadata: map[string]any{}, index: map[string]int{}}
-	if err := f.parse(&reader{rest: content}, content); err != nil {
-		return nil, err
-	}
+func Parse(content []byte) (f *File, err error) {
+	defer func() {
+		switch problem := recover().(type) {
+		case nil:
+		case formatError:
+			f, err = nil, problem.error
+		default:
+			panic(problem)
+		}
+	}()
+	f = &File{metadata: map[string]any{}, index: map[string]int{}}
+	f.parse(content)
 	return f, nil
 }
 
@@ -123,9 +129,4 @@ func (f *File) Close() error {
 		return nil
 	}
 	return unmap()
-}
-
-// formatErrorf describes what is wrong with a file.
-func formatErrorf(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }

@@ -41,20 +41,27 @@ type File struct {
 	unmap    func() error // nil when there is nothing to release
 }
 
+// Open maps a file into memory and checks it. The file must not change while it is open.
+func Open(path string) (*File, error) {
+	content, unmap, err := mapped.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	f, err := Parse(content)
+	if err != nil {
+		_ = unmap() // the error of Parse is the one to return
+		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
+	}
+	f.unmap = unmap
+	return f, nil
+}
+
 // Parse reads the content of a file from memory. The tensors share the memory of content.
-func Parse(content []byte) (*File, error) {
-	header, data, err := split(content)
-	if err != nil {
-		return nil, err
-	}
-	tensors, metadata, err := parseHeader(header)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{index: make(map[string]int, len(tensors)), metadata: metadata}
-	if f.tensors, err = assignData(tensors, data); err != nil {
-		return nil, err
-	}
+func Parse(content []byte) (_ *File, err error) {
+	defer recoverFormat(&err)
+	header, data := split(content)
+	tensors, metadata := parseHeader(header)
+	f := &File{tensors: assignData(tensors, data), index: make(map[string]int, len(tensors)), metadata: metadata}
 	for i, t := range f.tensors {
 		f.index[t.Name] = i
 	}
@@ -99,9 +106,4 @@ func (f *File) Close() error {
 		return nil
 	}
 	return unmap()
-}
-
-// formatErrorf describes what is wrong with a file.
-func formatErrorf(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }

@@ -69,32 +69,35 @@ func Shards(index []byte) ([]string, error) {
 }
 
 // parseIndex returns the names of the tensors of each shard. Only the weight_map is read.
-func parseIndex(content []byte) (map[string][]string, error) {
+func parseIndex(content []byte) (shards map[string][]string, err error) {
+	defer recoverFormat(&err)
 	switch {
 	case len(content) > MaxHeader:
-		return nil, formatErrorf("the index has %d bytes, more than %d", len(content), MaxHeader)
+		fail("the index has %d bytes, more than %d", len(content), MaxHeader)
 	case !json.Valid(content):
-		return nil, formatErrorf("the index is not valid JSON; it may be truncated")
+		fail("the index is not valid JSON; it may be truncated")
 	}
-	shards := map[string][]string{}
+	shards = map[string][]string{}
 	p := newParser(content)
-	err := p.object("the index", func(key string) error {
+	p.object("the index", func(key string) {
 		if key != "weight_map" {
-			return p.Decode(new(json.RawMessage))
+			if err := p.Decode(new(json.RawMessage)); err != nil {
+				panic(formatError{err})
+			}
+			return
 		}
-		return p.object(key, func(tensor string) error {
-			shard, err := p.str(key)
-			if err == nil && (!filepath.IsLocal(shard) || strings.ContainsAny(shard, `/\`)) {
-				err = formatErrorf("tensor %q is in %q; a shard is a file of the same folder", tensor, shard)
+		p.object(key, func(tensor string) {
+			shard := p.str(key)
+			if !filepath.IsLocal(shard) || strings.ContainsAny(shard, `/\`) {
+				fail("tensor %q is in %q; a shard is a file of the same folder", tensor, shard)
 			}
 			shards[shard] = append(shards[shard], tensor)
-			return err
 		})
 	})
-	if err == nil && len(shards) == 0 {
-		err = formatErrorf("it has no weight_map")
+	if len(shards) == 0 {
+		fail("it has no weight_map")
 	}
-	return shards, err
+	return shards, nil
 }
 
 // openShards opens the shards in the order of their names.
