@@ -43,7 +43,23 @@ func OpenIndex(dir string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %s: %w", filepath.Join(dir, indexName), err)
 	}
-	return openShards(dir, shards)
+	s := &Set{files: map[string]*File{}}
+	for _, shard := range slices.Sorted(maps.Keys(shards)) {
+		f, err := Open(filepath.Join(dir, shard))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%w; %s lists it: download the model again", err, indexName), s.Close())
+		}
+		listed := shards[shard]
+		slices.SortFunc(listed, func(a, b string) int {
+			return cmp.Or(cmp.Compare(f.order(a), f.order(b)), cmp.Compare(a, b))
+		})
+		s.add(f, listed)
+		if f.order(listed[0]) < 0 {
+			err := formatErrorf("%s lists tensor %q, which %s does not hold; download both again", indexName, listed[0], shard)
+			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", dir, err), s.Close())
+		}
+	}
+	return s, nil
 }
 
 func openSingle(dir string) (*Set, error) {
@@ -98,27 +114,6 @@ func parseIndex(content []byte) (shards map[string][]string, err error) {
 		fail("it has no weight_map")
 	}
 	return shards, nil
-}
-
-// openShards opens the shards in the order of their names.
-func openShards(dir string, shards map[string][]string) (*Set, error) {
-	s := &Set{files: map[string]*File{}}
-	for _, shard := range slices.Sorted(maps.Keys(shards)) {
-		f, err := Open(filepath.Join(dir, shard))
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%w; %s lists it: download the model again", err, indexName), s.Close())
-		}
-		listed := shards[shard]
-		slices.SortFunc(listed, func(a, b string) int {
-			return cmp.Or(cmp.Compare(f.order(a), f.order(b)), cmp.Compare(a, b))
-		})
-		s.add(f, listed)
-		if f.order(listed[0]) < 0 {
-			err := formatErrorf("%s lists tensor %q, which %s does not hold; download both again", indexName, listed[0], shard)
-			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", dir, err), s.Close())
-		}
-	}
-	return s, nil
 }
 
 // order returns the position of a tensor in the file, -1 when it is not there.

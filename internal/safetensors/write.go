@@ -2,11 +2,13 @@ package safetensors
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -27,6 +29,57 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	return WriteSources(w, sources, metadata)
 }
 
+// Source is a tensor whose data is produced while it is written.
+type Source struct {
+	Name  string
+	DType DType
+	Shape []int
+	// Write writes the data, as many bytes as DType and Shape require.
+	Write func(w io.Writer) error
+}
+
+// Size returns the size of the data in bytes. A shape or type that no file can have is an error.
+func (s Source) Size() (uint64, error) { return byteSize(s.DType, s.Shape) }
+
+// WriteSources is [Write] for tensors that need not all be in memory at once.
+func WriteSources(w io.Writer, sources []Source, metadata map[string]string) error {
+	header, err := encodeHeader(sources, metadata)
+	if err != nil {
+		return err
+	}
+	prefix := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if _, err := w.Write(append(prefix, header...)); err != nil {
+		return err
+	}
+	for _, s := range sources {
+		size, err := s.Size()
+		if err != nil {
+			return err
+		}
+		counted := &countingWriter{w: w}
+		if err := s.Write(counted); err != nil {
+			return err
+		}
+		if counted.n != size {
+			return fmt.Errorf("safetensors: tensor %q: shape %v of %s needs %d bytes and there are %d", s.Name, s.Shape, s.DType,
+				size, counted.n)
+		}
+	}
+	return nil
+}
+
+// countingWriter counts what it passes on.
+type countingWriter struct {
+	w io.Writer
+	n uint64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += uint64(n) //nolint:gosec // it is not negative
+	return n, err
+}
+
 // headerTensor is a tensor of the header, its fields in the order in which the reference implementation writes them.
 type headerTensor struct {
 	DType   DType     `json:"dtype"`
@@ -36,12 +89,49 @@ type headerTensor struct {
 
 // encodeHeader returns the padded JSON: the metadata by key, then the tensors in order.
 func encodeHeader(sources []Source, metadata map[string]string) ([]byte, error) {
-	h := headerWriter{seen: map[string]bool{}}
-	if err := h.metadata(metadata); err != nil {
-		return nil, err
+	var h bytes.Buffer
+	encoder := json.NewEncoder(&h)
+	encoder.SetEscapeHTML(false)
+	separator := byte('{')
+	field := func(key string, value any) error { // one by one, which keeps their order
+		for _, part := range []any{key, value} {
+			h.WriteByte(separator)
+			if err := encoder.Encode(part); err != nil {
+				return err
+			}
+			h.Truncate(h.Len() - 1) // the newline of Encode
+			separator = ':'
+		}
+		separator = ','
+		return nil
 	}
+	for _, k := range slices.Sorted(maps.Keys(metadata)) {
+		if !utf8.ValidString(k) || !utf8.ValidString(metadata[k]) {
+			return nil, fmt.Errorf("safetensors: metadata %q is not UTF-8", k)
+		}
+	}
+	if len(metadata) > 0 {
+		if err := field(metadataKey, metadata); err != nil {
+			return nil, err
+		}
+	}
+	seen, end := map[string]bool{}, uint64(0)
 	for _, s := range sources {
-		if err := h.tensor(s); err != nil {
+		switch {
+		case s.Name == metadataKey:
+			return nil, fmt.Errorf("safetensors: a tensor may not be named %q", s.Name)
+		case !utf8.ValidString(s.Name):
+			return nil, fmt.Errorf("safetensors: tensor name %q is not UTF-8", s.Name)
+		case seen[s.Name]:
+			return nil, fmt.Errorf("safetensors: two tensors are named %q", s.Name)
+		}
+		size, err := s.Size()
+		if err != nil {
+			return nil, fmt.Errorf("safetensors: tensor %q: %w", s.Name, err)
+		}
+		begin := end
+		seen[s.Name], end = true, begin+size
+		if err := field(s.Name, headerTensor{s.DType, append([]int{}, s.Shape...), [2]uint64{begin, end}}); err != nil {
 			return nil, err
 		}
 	}
@@ -49,73 +139,9 @@ func encodeHeader(sources []Source, metadata map[string]string) ([]byte, error) 
 		h.WriteByte('{')
 	}
 	h.WriteByte('}')
-	if padding := -h.Len() & 7; padding != 0 {
-		h.Write(bytes.Repeat([]byte(" "), padding))
-	}
+	h.WriteString(strings.Repeat(" ", -h.Len()&7))
 	if h.Len() > MaxHeader {
 		return nil, fmt.Errorf("safetensors: a header of %d bytes, more than %d; write several files", h.Len(), MaxHeader)
 	}
 	return h.Bytes(), nil
-}
-
-// headerWriter builds an object key by key, which keeps their order.
-type headerWriter struct {
-	bytes.Buffer
-	seen   map[string]bool
-	offset uint64
-}
-
-func (h *headerWriter) metadata(m map[string]string) error {
-	if len(m) == 0 {
-		return nil
-	}
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if !utf8.ValidString(k) || !utf8.ValidString(m[k]) {
-			return fmt.Errorf("safetensors: metadata %q is not UTF-8", k)
-		}
-	}
-	return h.field(metadataKey, m)
-}
-
-func (h *headerWriter) tensor(t Source) error {
-	switch {
-	case t.Name == metadataKey:
-		return fmt.Errorf("safetensors: a tensor may not be named %q", t.Name)
-	case !utf8.ValidString(t.Name):
-		return fmt.Errorf("safetensors: tensor name %q is not UTF-8", t.Name)
-	case h.seen[t.Name]:
-		return fmt.Errorf("safetensors: two tensors are named %q", t.Name)
-	}
-	size, err := t.Size()
-	if err != nil {
-		return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
-	}
-	h.seen[t.Name] = true
-	begin := h.offset
-	h.offset += size
-	return h.field(t.Name, headerTensor{t.DType, append([]int{}, t.Shape...), [2]uint64{begin, h.offset}})
-}
-
-// field appends "key":value.
-func (h *headerWriter) field(key string, value any) error {
-	separator := byte(',')
-	if h.Len() == 0 {
-		separator = '{'
-	}
-	h.WriteByte(separator)
-	if err := h.json(key); err != nil {
-		return err
-	}
-	h.WriteByte(':')
-	return h.json(value)
-}
-
-func (h *headerWriter) json(value any) error {
-	e := json.NewEncoder(&h.Buffer)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		return err
-	}
-	h.Truncate(h.Len() - 1) // the newline of Encode
-	return nil
 }
