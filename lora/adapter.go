@@ -102,7 +102,14 @@ func (c Config) choose(layers []LayerShape) (chosen []LayerShape, err error) {
 		c.Targets = TargetsOf(layers)
 	}
 	c = c.withDefaults()
-	if err := checkTargets(c.Targets, layers); err != nil {
+	parts := lastNames(layers)
+	var errs []error
+	for _, target := range c.Targets {
+		if !slices.Contains(parts, target) {
+			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, brief.Names(parts)))
+		}
+	}
+	if err := brief.Errors(errs); err != nil {
 		return nil, err
 	}
 	for _, shape := range layers {
@@ -246,18 +253,6 @@ func validateShapes(layers []LayerShape) error {
 			errs = append(errs, fmt.Errorf("lora: layer %q is listed twice", shape.Name))
 		}
 		seen[shape.Name] = true
-	}
-	return brief.Errors(errs)
-}
-
-// checkTargets reports targets that match no layer, and lists the names that would.
-func checkTargets(targets []string, layers []LayerShape) error {
-	parts := lastNames(layers)
-	var errs []error
-	for _, target := range targets {
-		if !slices.Contains(parts, target) {
-			errs = append(errs, fmt.Errorf("lora: no layer is called %q; the model has %s", target, brief.Names(parts)))
-		}
 	}
 	return brief.Errors(errs)
 }

@@ -20,7 +20,12 @@ func (a *Adapter) Merge(w []float32, layer string) error {
 	if len(w) != l.Out*l.In {
 		return fmt.Errorf("lora: the weight of %q has %d numbers, want %d x %d", layer, len(w), l.Out, l.In)
 	}
-	m := newMerger(l, w, a.config.Scale(layer))
+	m := &merger{Layer: l, w: w, rows: l.Out, columns: l.In, down: l.A, up: l.B, scale: a.config.Scale(layer)}
+	if l.Embedding {
+		m.rows, m.columns = l.In, l.Out
+		m.down, m.up = transpose(l.B, l.Out, l.rank()), transpose(l.A, l.rank(), l.In)
+	}
+	m.sum = make([]float64, m.columns)
 	gains := m.gains()
 	for r := range m.rows {
 		row := w[r*m.columns : (r+1)*m.columns]
@@ -42,16 +47,6 @@ type merger struct {
 	down, up      []float32 // [R, columns] and [rows, R]
 	scale         float64
 	sum           []float64 // what row returns
-}
-
-func newMerger(l Layer, w []float32, scale float64) *merger {
-	m := &merger{Layer: l, w: w, rows: l.Out, columns: l.In, down: l.A, up: l.B, scale: scale}
-	if l.Embedding {
-		m.rows, m.columns = l.In, l.Out
-		m.down, m.up = transpose(l.B, l.Out, l.rank()), transpose(l.A, l.rank(), l.In)
-	}
-	m.sum = make([]float64, m.columns)
-	return m
 }
 
 // row returns a row of the sum, valid until the next call.

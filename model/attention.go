@@ -116,21 +116,15 @@ func (a *attention) locate(c *Config, in Input) {
 		}}
 	}
 	a.real = LessThan(step, perRow(in.Cache.Count))
-	if in.Cache.Blocks == nil {
+	if in.Cache.Blocks == nil { // keys are at a row, a head and a position in it
 		cached.AssertDims(b, c.NumKVHeads, -1, c.HeadDim)
-		a.locateRows(c.NumKVHeads, own)
+		dims := []int{b, c.NumKVHeads, t, 1}
+		own = BroadcastToDims(Reshape(own, b, 1, t, 1), dims...)
+		a.scatterAt = Concatenate([]*Node{Iota(g, shapeI32(dims...), 0), Iota(g, shapeI32(dims...), 1), own}, -1)
 		return
 	}
 	cached.AssertDims(c.NumKVHeads, -1, -1, c.HeadDim)
 	a.locateBlocks(cached, in.Cache.Blocks, position)
-}
-
-// locateRows computes where keys are in a cache of rows: row, head and position in it [B, T].
-func (a *attention) locateRows(heads int, position *Node) {
-	g, b, t := position.Graph(), position.Shape().Dim(0), position.Shape().Dim(1)
-	dims := []int{b, heads, t, 1}
-	position = BroadcastToDims(Reshape(position, b, 1, t, 1), dims...)
-	a.scatterAt = Concatenate([]*Node{Iota(g, shapeI32(dims...), 0), Iota(g, shapeI32(dims...), 1), position}, -1)
 }
 
 // locateBlocks computes where keys, at positions [B, T] of their rows, are in a cache [K, P, C, E], of whose blocks

@@ -89,17 +89,13 @@ func LoadConfig(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return loadGGUFConfig(path)
 	}
-	return loadFolderConfig(path)
-}
-
-func loadFolderConfig(dir string) (*Config, error) {
-	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	data, err := os.ReadFile(filepath.Join(path, ConfigFile))
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	c, err := ParseConfig(data)
 	if err != nil {
-		return nil, fmt.Errorf("%w (in %s)", err, dir)
+		return nil, fmt.Errorf("%w (in %s)", err, path)
 	}
 	return c, nil
 }
@@ -162,7 +158,20 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if c.RopeTheta == 0 && absent(keys["rope_theta"]) {
 		c.RopeTheta = 10000
 	}
-	return c.keepOthers(keys)
+	for key, v := range keys { // those that are not read are kept
+		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
+			continue
+		}
+		data, err := json.Marshal(v) // compact, so that it is written as it was read
+		if err != nil {
+			return err
+		}
+		if c.extra == nil {
+			c.extra = map[string]json.RawMessage{}
+		}
+		c.extra[key] = data
+	}
+	return nil
 }
 
 // readArchitecture finds the architecture that a file names.
@@ -209,24 +218,6 @@ func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 
 // absent reports whether a key is missing or null.
 func absent(v json.RawMessage) bool { return v == nil || string(v) == "null" }
-
-// keepOthers keeps the keys that are not read.
-func (c *Config) keepOthers(keys map[string]json.RawMessage) error {
-	for key, v := range keys {
-		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
-			continue
-		}
-		data, err := json.Marshal(v) // compact, so that it is written as it was read
-		if err != nil {
-			return err
-		}
-		if c.extra == nil {
-			c.extra = map[string]json.RawMessage{}
-		}
-		c.extra[key] = data
-	}
-	return nil
-}
 
 // configKeys are the keys of Config in JSON.
 var configKeys = func() (keys []string) {

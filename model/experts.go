@@ -17,27 +17,17 @@ import (
 // depend on the choice, nor does the result of a token on the others in the batch; it costs X/k times the matmuls
 // needed.
 func (f *Forward) experts(d *design, x *Node, p string) *Node {
-	weights := f.route(x, p) // [B, T, X]
-	var sum *Node
-	for e := range f.Config.NumExperts {
-		y := Mul(f.mlp(d, x, expertName(p, e)), Slice(weights, AxisRange(), AxisRange(), AxisRange(e, e+1)))
-		if sum == nil {
-			sum = y
-			continue
-		}
-		sum = Add(sum, y)
-	}
-	return sum
-}
-
-// route builds the weights of the experts for each token.
-func (f *Forward) route(x *Node, p string) *Node {
-	all := softmax(f.linear(x, p+"gate", false))
+	all := softmax(f.linear(x, p+"gate", false)) // [B, T, X]
 	weights := Where(largest(all, f.Config.ExpertsPerToken), all, ZerosLike(all))
 	if f.Config.NormTopKProb {
 		weights = Div(weights, ReduceAndKeep(weights, ReduceSum, -1))
 	}
-	return weights
+	var sum *Node
+	for e := range f.Config.NumExperts {
+		y := f.mlp(d, x, expertName(p, e))
+		sum = plus(sum, Mul(y, Slice(weights, AxisRange(), AxisRange(), AxisRange(e, e+1))))
+	}
+	return sum
 }
 
 // largest builds a mask of the n largest elements along the last axis of x, which are not negative. Of equal ones the
@@ -50,11 +40,10 @@ func largest(x *Node, n int) *Node {
 	for range n {
 		best := Equal(index, BroadcastToDims(ExpandAxes(ArgMax(rest, -1), -1), dims...))
 		rest = Where(best, MulScalar(OnesLike(rest), -1), rest)
-		if chosen == nil {
-			chosen = best
-			continue
+		if chosen != nil {
+			best = LogicalOr(chosen, best)
 		}
-		chosen = LogicalOr(chosen, best)
+		chosen = best
 	}
 	return chosen
 }

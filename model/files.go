@@ -79,17 +79,13 @@ func Open(path string) (*Checkpoint, error) {
 	if !info.IsDir() {
 		return openGGUF(path)
 	}
-	return openFolder(path)
-}
-
-func openFolder(dir string) (*Checkpoint, error) {
-	c, err := LoadConfig(dir)
+	c, err := LoadConfig(path)
 	if err != nil {
 		return nil, err
 	}
-	set, err := safetensors.OpenIndex(dir)
+	set, err := safetensors.OpenIndex(path)
 	if err != nil {
-		return nil, fmt.Errorf("model: %s: %w", dir, err)
+		return nil, fmt.Errorf("model: %s: %w", path, err)
 	}
 	if err := checkTensors(c, folderSet{set}); err != nil {
 		return nil, errors.Join(err, set.Close())

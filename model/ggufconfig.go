@@ -60,8 +60,30 @@ func (h *ggufHeader) config(m ggufModel) map[string]any {
 	h.copy(c, "intermediate_size", "feed_forward_length")
 	h.copy(c, "num_key_value_heads", "attention.head_count_kv")
 	h.copy(c, "rope_theta", "rope.freq_base")
-	h.headSize(c)
-	h.vocabulary(c)
+	size := 0 // of a head, which queries, keys, values and RoPE must share
+	if heads := h.int("attention.head_count"); heads > 0 {
+		size = h.int("embedding_length") / heads
+	}
+	for _, key := range []string{"attention.key_length", "rope.dimension_count"} {
+		if n := h.int(key); n != 0 {
+			size = n
+			break
+		}
+	}
+	for _, key := range []string{"attention.value_length", "rope.dimension_count"} {
+		if n := h.int(key); n != 0 && n != size {
+			h.fail("%s.%s is %d and the heads have %d: not supported", h.arch, key, n, size)
+		}
+	}
+	c["head_dim"] = size
+	if t, ok := h.file.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
+		c["vocab_size"] = t.Shape[0]
+	}
+	for key, name := range map[string]string{"bos_token_id": "bos", "eos_token_id": "eos"} {
+		if id, ok := h.file.Value("tokenizer.ggml." + name + "_token_id"); ok {
+			c[key] = id
+		}
+	}
 	h.ropeScaling(c)
 	if m.config != nil {
 		m.config(h, c)
@@ -85,38 +107,6 @@ var ggufForwardKeys = map[string]string{
 	"expert_count": "num_experts", "expert_shared_count": "n_shared_experts",
 	"expert_weights_scale": "routed_scaling_factor", "ssm.state_size": "mamba_d_state",
 	"full_attention_interval": "full_attention_interval",
-}
-
-// headSize sets the size of a head, which queries, keys, values and RoPE must share.
-func (h *ggufHeader) headSize(c map[string]any) {
-	size := 0
-	if heads := h.int("attention.head_count"); heads > 0 {
-		size = h.int("embedding_length") / heads
-	}
-	for _, key := range []string{"attention.key_length", "rope.dimension_count"} {
-		if n := h.int(key); n != 0 {
-			size = n
-			break
-		}
-	}
-	for _, key := range []string{"attention.value_length", "rope.dimension_count"} {
-		if n := h.int(key); n != 0 && n != size {
-			h.fail("%s.%s is %d and the heads have %d: not supported", h.arch, key, n, size)
-		}
-	}
-	c["head_dim"] = size
-}
-
-// vocabulary sets the size of the vocabulary from the embedding, and the special tokens from the tokenizer.
-func (h *ggufHeader) vocabulary(c map[string]any) {
-	if t, ok := h.file.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
-		c["vocab_size"] = t.Shape[0]
-	}
-	for key, name := range map[string]string{"bos_token_id": "bos", "eos_token_id": "eos"} {
-		if id, ok := h.file.Value("tokenizer.ggml." + name + "_token_id"); ok {
-			c[key] = id
-		}
-	}
 }
 
 // ropeScaling sets the scaling of RoPE from the metadata, or for Llama 3 from the tensor rope_freqs.

@@ -53,8 +53,26 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 		return nil, err
 	}
 	set := &ggufSet{file: f, model: m, config: config, tensors: map[string]ggufTensor{}}
-	if err := set.fill(); err != nil {
-		return nil, err
+	for _, name := range f.Names() {
+		t, _ := f.Tensor(name)
+		if name == ropeFactorsName {
+			continue // it is part of the configuration
+		}
+		if before, after, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
+			shape := t.Shape[1:] // of an expert
+			for e := range t.Shape[0] {
+				set.add(before+strconv.Itoa(e)+after, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
+			}
+			continue
+		}
+		full, ok := m.checkpointName(name)
+		if !ok {
+			full = name // a tensor without a counterpart
+		}
+		set.add(full, set.changed(full, t))
+	}
+	if len(set.names) != len(set.tensors) {
+		return nil, errors.New("model: GGUF: two tensors of the file are the same one of a checkpoint")
 	}
 	if err := checkTensors(config, set); err != nil {
 		return nil, err
@@ -80,40 +98,9 @@ type ggufTensor struct {
 	shift float32 // added to each element
 }
 
-// fill names all tensors. One without a counterpart in a checkpoint keeps its name.
-func (s *ggufSet) fill() error {
-	for _, name := range s.file.Names() {
-		t, _ := s.file.Tensor(name)
-		if name == ropeFactorsName {
-			continue // it is part of the configuration
-		}
-		if before, after, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
-			s.addExperts(t, before, after)
-			continue
-		}
-		full, ok := s.model.checkpointName(name)
-		if !ok {
-			full = name
-		}
-		s.add(full, s.changed(full, t))
-	}
-	if len(s.names) != len(s.tensors) {
-		return errors.New("model: GGUF: two tensors of the file are the same one of a checkpoint")
-	}
-	return nil
-}
-
 func (s *ggufSet) add(name string, t ggufTensor) {
 	s.names = append(s.names, name)
 	s.tensors[name] = t
-}
-
-// addExperts splits a tensor [experts, out, in] by expert.
-func (s *ggufSet) addExperts(t gguf.Tensor, before, after string) {
-	shape := t.Shape[1:]
-	for e := range t.Shape[0] {
-		s.add(before+strconv.Itoa(e)+after, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
-	}
 }
 
 // changed describes how llama.cpp changed a tensor.

@@ -53,30 +53,25 @@ func (p Penalties) Adjust(scores []float32, normalizer float64, c *Counts) {
 		scores[id] = float32(float64(scores[id]) + b)
 	}
 	if p.repeats() {
-		p.repetition(scores, normalizer, c)
+		penalize := func(id int32) {
+			z := float64(scores[id]) + normalizer
+			if z > 0 {
+				z /= p.Repetition
+			} else {
+				z *= p.Repetition
+			}
+			scores[id] = float32(z - normalizer)
+		}
+		for id := range c.prompt {
+			penalize(id)
+		}
+		for id := range c.reply {
+			if !c.prompt[id] {
+				penalize(id)
+			}
+		}
 	}
 	for id, n := range c.reply {
 		scores[id] = float32(float64(scores[id]) - p.Frequency*float64(n) - p.Presence)
-	}
-}
-
-// repetition applies the repetition penalty, once to each token.
-func (p Penalties) repetition(scores []float32, normalizer float64, c *Counts) {
-	penalize := func(id int32) {
-		z := float64(scores[id]) + normalizer
-		if z > 0 {
-			z /= p.Repetition
-		} else {
-			z *= p.Repetition
-		}
-		scores[id] = float32(z - normalizer)
-	}
-	for id := range c.prompt {
-		penalize(id)
-	}
-	for id := range c.reply {
-		if !c.prompt[id] {
-			penalize(id)
-		}
 	}
 }

@@ -94,23 +94,16 @@ func (a *pieces) forward() *Node {
 	for _, r := range rows {
 		var y []*Node
 		for _, q := range queries {
-			keys := a.forwardKeys(q)
+			keys := a.part.keysSeen(q, a.k.Shape().Dim(2), a.window)
+			if a.fused { // where the keys begin changes bits, unless whole blocks are left out
+				keys.from -= keys.from % keyBlock
+			}
 			kv := KV{K: keys.keysOf(r.batchOf(a.k)), V: keys.keysOf(r.batchOf(a.v))}
 			y = append(y, a.part.within(r, q, keys).attendAtOnce(q.rowsOf(r.batchOf(a.q)), kv, a.window, a.limit))
 		}
 		list = append(list, Concatenate(y, 3))
 	}
 	return Concatenate(list, 0)
-}
-
-// forwardKeys is a span of keys that has all which some queries may see. Where it begins changes the bits of what a
-// device that fuses attention computes, unless whole blocks are left out.
-func (a *pieces) forwardKeys(queries span) span {
-	s := a.part.keysSeen(queries, a.k.Shape().Dim(2), a.window)
-	if a.fused {
-		s.from -= s.from % keyBlock
-	}
-	return s
 }
 
 // keyBlock is how many keys the CPU device adds up at once; it then adds those sums. Blocks of zeros change no bit.

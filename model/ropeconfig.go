@@ -61,7 +61,16 @@ func (c *Config) readRope(keys map[string]json.RawMessage) error {
 			return err
 		}
 	}
-	return c.checkOriginalPositions(keys["original_max_position_embeddings"])
+	// transformers 5 prefers this key to the one inside rope_scaling and rope_parameters.
+	raw := keys["original_max_position_embeddings"]
+	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
+		return nil
+	}
+	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
+		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one",
+			raw, inside, ropeLlama3)
+	}
+	return nil
 }
 
 // readRopeScaling reads rope_scaling, and reports whether it is there and not empty.
@@ -140,19 +149,6 @@ func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 		c.RopeTheta = theta
 	}
 	c.RopeScaling = scaling
-	return nil
-}
-
-// checkOriginalPositions refuses a key beside rope_scaling and rope_parameters that transformers 5 prefers to the one
-// inside.
-func (c *Config) checkOriginalPositions(raw json.RawMessage) error {
-	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
-		return nil
-	}
-	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
-		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one",
-			raw, inside, ropeLlama3)
-	}
 	return nil
 }
 

@@ -40,7 +40,11 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	*memory = weights
 	sums, total := weigh(weights, logprobs, best, s.Temperature)
 	if s.MinP > 0 {
-		dropBelow(weights, s.MinP)
+		for i, w := range weights { // relative to the largest, which is 1
+			if w < s.MinP {
+				weights[i] = 0
+			}
+		}
 	}
 	if s.TopK > 0 || s.TopP < 1 {
 		truncate(weights, logprobs, s)
@@ -136,15 +140,6 @@ func weigh(weights []float64, logprobs []float32, best, temperature float64) (su
 		logprobs = logprobs[len(part):]
 	}
 	return sums, total
-}
-
-// dropBelow sets weights under least, relative to the largest weight, which is 1, to zero.
-func dropBelow(weights []float64, least float64) {
-	for i, w := range weights {
-		if w < least {
-			weights[i] = 0
-		}
-	}
 }
 
 // truncate sets weights outside of top-k and top-p to zero. Tokens are sorted by logprobs, which differ even where a

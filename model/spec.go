@@ -28,9 +28,34 @@ const (
 // Specs lists the tensors of a checkpoint in a fixed order. c is valid.
 func (c *Config) Specs() []Spec {
 	d := c.design()
+	heads, kv := c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
 	l := specList{{Name: embedName, Shape: []int{c.VocabSize, c.HiddenSize}}}
 	for i := range c.NumLayers {
-		l.block(c, d, d.layers[i], layerName(i))
+		p := layerName(i)
+		l.norm(p+"input_layernorm.weight", c.HiddenSize)
+		l.linear(p+"self_attn.q_proj", heads, c.HiddenSize, d.qkvBias)
+		l.linear(p+"self_attn.k_proj", kv, c.HiddenSize, d.qkvBias)
+		l.linear(p+"self_attn.v_proj", kv, c.HiddenSize, d.qkvBias)
+		l.linear(p+"self_attn.o_proj", c.HiddenSize, heads, d.outBias)
+		if d.headNorm {
+			l.norm(p+"self_attn.q_norm.weight", c.HeadDim)
+			l.norm(p+"self_attn.k_norm.weight", c.HeadDim)
+		}
+		l.norm(p+"post_attention_layernorm.weight", c.HiddenSize)
+		if d.postNorm {
+			l.norm(p+"pre_feedforward_layernorm.weight", c.HiddenSize)
+		}
+		if d.layers[i].experts {
+			l.linear(p+"mlp.gate", c.NumExperts, c.HiddenSize, false)
+			for e := range c.NumExperts {
+				l.mlp(expertName(p+"mlp.", e), c.HiddenSize, c.MoEIntermediateSize, d.mlpBias)
+			}
+		} else {
+			l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
+		}
+		if d.postNorm {
+			l.norm(p+"post_feedforward_layernorm.weight", c.HiddenSize)
+		}
 	}
 	l.norm(normName, c.HiddenSize)
 	if !c.TieEmbeddings {
@@ -40,35 +65,6 @@ func (c *Config) Specs() []Spec {
 }
 
 type specList []Spec
-
-// block adds the tensors of a layer.
-func (l *specList) block(c *Config, d *design, kind layer, p string) {
-	heads, kv := c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
-	l.norm(p+"input_layernorm.weight", c.HiddenSize)
-	l.linear(p+"self_attn.q_proj", heads, c.HiddenSize, d.qkvBias)
-	l.linear(p+"self_attn.k_proj", kv, c.HiddenSize, d.qkvBias)
-	l.linear(p+"self_attn.v_proj", kv, c.HiddenSize, d.qkvBias)
-	l.linear(p+"self_attn.o_proj", c.HiddenSize, heads, d.outBias)
-	if d.headNorm {
-		l.norm(p+"self_attn.q_norm.weight", c.HeadDim)
-		l.norm(p+"self_attn.k_norm.weight", c.HeadDim)
-	}
-	l.norm(p+"post_attention_layernorm.weight", c.HiddenSize)
-	if d.postNorm {
-		l.norm(p+"pre_feedforward_layernorm.weight", c.HiddenSize)
-	}
-	if kind.experts {
-		l.linear(p+"mlp.gate", c.NumExperts, c.HiddenSize, false)
-		for e := range c.NumExperts {
-			l.mlp(expertName(p+"mlp.", e), c.HiddenSize, c.MoEIntermediateSize, d.mlpBias)
-		}
-	} else {
-		l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
-	}
-	if d.postNorm {
-		l.norm(p+"post_feedforward_layernorm.weight", c.HiddenSize)
-	}
-}
 
 func (l *specList) mlp(p string, hidden, inner int, bias bool) {
 	l.linear(p+"gate_proj", inner, hidden, bias)

@@ -73,7 +73,14 @@ func (p *pull) run(ctx context.Context) (_ *Snapshot, err error) {
 	if err := p.getAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.finish(); err != nil {
+	for _, name := range optional {
+		if !slices.Contains(p.files, name) {
+			if err := p.store.setAbsent(p.listing.Commit, name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.store.setCommit(p.client.name.Revision, p.listing.Commit); err != nil {
 		return nil, err
 	}
 	return newSnapshot(p.store, p.name, p.listing.Commit, p.files), nil
@@ -98,7 +105,14 @@ func (p *pull) getAll(ctx context.Context) error {
 	if !slices.Contains(first, indexFile) {
 		return nil
 	}
-	return p.getShards(ctx)
+	shards, err := readIndex(p.store, p.listing.Commit)
+	if err != nil {
+		return err
+	}
+	if err := checkShards(shards, p.listing.names()); err != nil {
+		return err
+	}
+	return p.get(ctx, shards)
 }
 
 // checkConfig checks the configuration, which has been fetched.
@@ -161,18 +175,6 @@ func (p *pull) missing(ctx context.Context, names []string) ([]remoteFile, error
 	return out, nil
 }
 
-// getShards fetches the files that the index lists.
-func (p *pull) getShards(ctx context.Context) error {
-	shards, err := readIndex(p.store, p.listing.Commit)
-	if err != nil {
-		return err
-	}
-	if err := checkShards(shards, p.listing.names()); err != nil {
-		return err
-	}
-	return p.get(ctx, shards)
-}
-
 // readSmall reads a file of a commit that is no weights.
 func (c cache) readSmall(commit, file string) ([]byte, error) {
 	name := c.filePath(commit, file)
@@ -197,18 +199,6 @@ func readIndex(store cache, commit string) ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", indexFile, err)
 	}
 	return shards, nil
-}
-
-// finish records which optional files the commit lacks, and that it is the commit of the revision.
-func (p *pull) finish() error {
-	for _, name := range optional {
-		if !slices.Contains(p.files, name) {
-			if err := p.store.setAbsent(p.listing.Commit, name); err != nil {
-				return err
-			}
-		}
-	}
-	return p.store.setCommit(p.client.name.Revision, p.listing.Commit)
 }
 
 func newSnapshot(store cache, name Name, commit string, files []string) *Snapshot {

@@ -164,8 +164,12 @@ func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) 
 		n, err := body.Read(buffer[:min(int64(len(buffer)), t.want.size-t.have)])
 		if n > 0 {
 			watch.Reset(maxSilence)
-			if err := t.write(buffer[:n]); err != nil {
-				return err
+			written, failure := t.part.Write(buffer[:n])
+			t.sum.Write(buffer[:written]) // what a full disk has taken counts
+			t.have += int64(written)
+			if failure != nil {
+				return fmt.Errorf("%w; what is there is kept: try again when there is room for %d more bytes", failure,
+					t.want.size-t.have)
 			}
 			t.report(t.have)
 		}
@@ -173,18 +177,6 @@ func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) 
 			return temporary(fmt.Errorf("the connection was cut at %d of %d bytes: %w", t.have, t.want.size,
 				errors.Join(err, context.Cause(ctx))))
 		}
-	}
-	return nil
-}
-
-// write appends bytes. What a full disk has taken of them counts.
-func (t *transfer) write(b []byte) error {
-	n, err := t.part.Write(b)
-	t.sum.Write(b[:n])
-	t.have += int64(n)
-	if err != nil {
-		return fmt.Errorf("%w; what is there is kept: try again when there is room for %d more bytes", err,
-			t.want.size-t.have)
 	}
 	return nil
 }
