@@ -55,7 +55,22 @@ func Versus(ctx context.Context, judge *ruler.Ruler, model, control []*art.Traje
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	t.count()
+	for _, m := range t.Matches {
+		switch {
+		case m.Pair == nil:
+			t.Failed++
+			continue
+		case m.Pair.Outcome == 1:
+			t.Wins++
+		case m.Pair.Outcome == 0:
+			t.Losses++
+		default:
+			t.Ties++
+		}
+		if m.Pair.Swayed {
+			t.Swayed++
+		}
+	}
 	if t.Failed == len(t.Matches) && t.Failed > 0 {
 		return t, &art.Error{Op: "compare", Err: fmt.Errorf("no pair could be judged, of %d; the first: %s", t.Failed,
 			t.Matches[0].Failure), Hint: "check the judge"}
@@ -85,26 +100,6 @@ func matches(model, control []*art.Trajectory) *Tally {
 }
 
 func scenarioOf(t *art.Trajectory) string { return fmt.Sprint(t.Metadata[ScenarioKey]) }
-
-// count sums the verdicts.
-func (t *Tally) count() {
-	for _, m := range t.Matches {
-		switch {
-		case m.Pair == nil:
-			t.Failed++
-			continue
-		case m.Pair.Outcome == 1:
-			t.Wins++
-		case m.Pair.Outcome == 0:
-			t.Losses++
-		default:
-			t.Ties++
-		}
-		if m.Pair.Swayed {
-			t.Swayed++
-		}
-	}
-}
 
 // WinRate is the share of matches that the model won, a tie counting half, with its 95 % confidence interval; see
 // [interval.Share].

@@ -79,7 +79,17 @@ func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	t := s.training(m, out)
+	t := &agents.Training[trip]{
+		Model: m.student, Rollout: m.ask, Checked: true,
+		Train: trips(max(s.demos, 1), false, s.seed), Val: trips(s.held, true, s.seed),
+		Steps: s.steps, Batch: s.batch, Group: s.group, Every: 5, Seed: s.seed, Concurrency: 32,
+		ConfigOf: func(int) *art.TrainConfig {
+			return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
+		},
+		Chat:   art.ChatOptions{MaxTokens: &s.tokens},
+		Events: terminal.New(&terminal.Options{Quiet: true}),
+		Logger: agents.Logger(out),
+	}
 	if err := s.distill(ctx, t, m.teacher, out); err != nil {
 		return err
 	}
@@ -101,21 +111,6 @@ func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("it did not learn: %v", over)
 	}
 	return nil
-}
-
-// training is that of the student, by the rule.
-func (s *settings) training(m *models, out io.Writer) *agents.Training[trip] {
-	return &agents.Training[trip]{
-		Model: m.student, Rollout: m.ask, Checked: true,
-		Train: trips(max(s.demos, 1), false, s.seed), Val: trips(s.held, true, s.seed),
-		Steps: s.steps, Batch: s.batch, Group: s.group, Every: 5, Seed: s.seed, Concurrency: 32,
-		ConfigOf: func(int) *art.TrainConfig {
-			return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
-		},
-		Chat:   art.ChatOptions{MaxTokens: &s.tokens},
-		Events: terminal.New(&terminal.Options{Quiet: true}),
-		Logger: agents.Logger(out),
-	}
 }
 
 // distill has the teacher show how, in the first step of a run.

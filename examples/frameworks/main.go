@@ -46,29 +46,25 @@ type settings struct {
 	short               bool
 }
 
-func (s *settings) define(f *flag.FlagSet) {
-	f.StringVar(&s.base, "model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
-	f.StringVar(&s.toolFormat, "tool-format", "", "format of tools for a model whose template has none, such as hermes")
-	f.Uint64Var(&s.seed, "seed", 1, "seed of the run, and of the shop's data")
-	f.StringVar(&s.dir, "dir", ".art", "where runs are stored")
-	f.IntVar(&s.steps, "steps", 40, "training steps")
-	f.IntVar(&s.batch, "batch", 8, "scenarios of a step")
-	f.IntVar(&s.group, "group", 8, "rollouts of a scenario")
-	f.IntVar(&s.every, "every", 10, "steps between validations")
-	f.IntVar(&s.count, "measure", 240, "scenarios of the comparison with the untrained model, at most")
-	f.Float64Var(&s.rate, "rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
-	f.Float64Var(&s.faults.Busy, "busy", 0.2, "share of the calls of tools that are told to try again")
-	f.Float64Var(&s.faults.Down, "down", 0, "share of the calls of tools that fail; most frameworks end the run then")
-	f.IntVar(&s.context, "context", 2048, "tokens of a rollout")
-	f.IntVar(&s.reply, "reply", 64, "tokens of a reply")
-	f.IntVar(&s.concurrency, "concurrency", 64, "rollouts at once")
-	f.BoolVar(&s.short, "short", false, "10 steps; fail unless the gain is positive with 95% confidence")
-}
-
 // Main is the program. It ends the process when it fails.
 func Main(e *Example) {
 	var s settings
-	s.define(flag.CommandLine)
+	flag.StringVar(&s.base, "model", "tiny", "base model: a folder, a GGUF file, ORG/NAME on the hub, or tiny")
+	flag.StringVar(&s.toolFormat, "tool-format", "", "format of tools for a model whose template has none, such as hermes")
+	flag.Uint64Var(&s.seed, "seed", 1, "seed of the run, and of the shop's data")
+	flag.StringVar(&s.dir, "dir", ".art", "where runs are stored")
+	flag.IntVar(&s.steps, "steps", 40, "training steps")
+	flag.IntVar(&s.batch, "batch", 8, "scenarios of a step")
+	flag.IntVar(&s.group, "group", 8, "rollouts of a scenario")
+	flag.IntVar(&s.every, "every", 10, "steps between validations")
+	flag.IntVar(&s.count, "measure", 240, "scenarios of the comparison with the untrained model, at most")
+	flag.Float64Var(&s.rate, "rate", 5e-4, "learning rate; from step 50 on it falls as 1/step")
+	flag.Float64Var(&s.faults.Busy, "busy", 0.2, "share of the calls of tools that are told to try again")
+	flag.Float64Var(&s.faults.Down, "down", 0, "share of the calls of tools that fail; most frameworks end the run then")
+	flag.IntVar(&s.context, "context", 2048, "tokens of a rollout")
+	flag.IntVar(&s.reply, "reply", 64, "tokens of a reply")
+	flag.IntVar(&s.concurrency, "concurrency", 64, "rollouts at once")
+	flag.BoolVar(&s.short, "short", false, "10 steps; fail unless the gain is positive with 95% confidence")
 	flag.Parse()
 	if err := s.run(context.Background(), e); err != nil {
 		log.Fatal(err)

@@ -87,7 +87,18 @@ func (p *Project) Run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := p.training(plan)
+	o := p.JudgeOptions
+	o.Rubric, o.Logger = plan.Rubric, p.Logger
+	if o.OnFailure == ruler.Fail {
+		o.OnFailure = ruler.Drop
+	}
+	judge := ruler.New(p.Judge, &o)
+	t := &agents.Training[Input]{
+		Model: p.Model, Rollout: plan.rollout, Train: plan.Train, Val: plan.Held, After: judge.After,
+		Control: p.Base, Referee: judge, Steps: p.Steps, Batch: p.Batch, Group: p.Group, Every: p.Every, Goal: p.Goal,
+		ConfigOf: p.ConfigOf, Chat: art.ChatOptions{MaxTokens: &p.MaxTokens}, Seed: p.Seed, Events: p.Events,
+		Logger: p.Logger,
+	}
 	outcome, err := t.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -100,22 +111,6 @@ func (p *Project) Run(ctx context.Context) (*Result, error) {
 	}
 	result := p.result(plan, outcome, last.Tally)
 	return result, p.store(result)
-}
-
-// training is the loop: replies to inputs, judged in groups, compared with the base model.
-func (p *Project) training(plan *Plan) *agents.Training[Input] {
-	o := p.JudgeOptions
-	o.Rubric, o.Logger = plan.Rubric, p.Logger
-	if o.OnFailure == ruler.Fail {
-		o.OnFailure = ruler.Drop
-	}
-	judge := ruler.New(p.Judge, &o)
-	return &agents.Training[Input]{
-		Model: p.Model, Rollout: plan.rollout, Train: plan.Train, Val: plan.Held, After: judge.After,
-		Control: p.Base, Referee: judge, Steps: p.Steps, Batch: p.Batch, Group: p.Group, Every: p.Every, Goal: p.Goal,
-		ConfigOf: p.ConfigOf, Chat: art.ChatOptions{MaxTokens: &p.MaxTokens}, Seed: p.Seed, Events: p.Events,
-		Logger: p.Logger,
-	}
 }
 
 // rollout is one reply.

@@ -124,8 +124,12 @@ func (r *rollout) work(ctx context.Context) error {
 			return err
 		}
 		r.turns++
-		if len(reply.ToolCalls) == 0 {
-			r.answered()
+		if len(reply.ToolCalls) == 0 { // a tool call that could not be read is none
+			if r.agent.TextCompletes {
+				r.completed = true
+			} else if r.turns < r.agent.maxTurns() {
+				r.t.Add(art.User(nudge))
+			}
 		}
 		for i := range reply.ToolCalls {
 			if err := r.call(ctx, &reply.ToolCalls[i]); err != nil {
@@ -134,15 +138,6 @@ func (r *rollout) work(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// answered handles a reply without a call. A tool call that could not be read is none.
-func (r *rollout) answered() {
-	if r.agent.TextCompletes {
-		r.completed = true
-	} else if r.turns < r.agent.maxTurns() {
-		r.t.Add(art.User(nudge))
-	}
 }
 
 // call carries out one call and adds what the model gets to read. Calls after complete_task are not carried out.

@@ -67,7 +67,24 @@ func New(n, level int, seed uint64) *Box {
 		m.Body = pick(g.rng, smallTalk)
 		g.add(m)
 	}
-	return g.box()
+	b := &Box{Messages: g.mail, Train: g.train, Held: g.held}
+	low := 1000
+	for 9*low < len(g.mail) {
+		low *= 10
+	}
+	ids := g.rng.Perm(9 * low)
+	for i := range b.Messages {
+		b.Messages[i].ID = strconv.Itoa(low + ids[i])
+	}
+	for _, list := range [][]Question{b.Train, b.Held} {
+		for i := range list {
+			at, _ := strconv.Atoi(list[i].Source)
+			list[i].Source = b.Messages[at].ID
+		}
+		g.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	slices.SortStableFunc(b.Messages, func(a, c Message) int { return strings.Compare(a.Date, c.Date) })
+	return b
 }
 
 // generator collects what a box consists of. Ids are given at the end: until then the index of a message stands for it.
@@ -156,27 +173,5 @@ func (g *generator) person() string { return pick(g.rng, people) }
 
 // date is a day of a month, both from January 2024 on.
 func date(month, day int) string { return fmt.Sprintf("2024-%02d-%02d", month+1, day) }
-
-// box gives messages their ids, and orders everything.
-func (g *generator) box() *Box {
-	b := &Box{Messages: g.mail, Train: g.train, Held: g.held}
-	low := 1000
-	for 9*low < len(g.mail) {
-		low *= 10
-	}
-	ids := g.rng.Perm(9 * low)
-	for i := range b.Messages {
-		b.Messages[i].ID = strconv.Itoa(low + ids[i])
-	}
-	for _, list := range [][]Question{b.Train, b.Held} {
-		for i := range list {
-			at, _ := strconv.Atoi(list[i].Source)
-			list[i].Source = b.Messages[at].ID
-		}
-		g.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	}
-	slices.SortStableFunc(b.Messages, func(a, c Message) int { return strings.Compare(a.Date, c.Date) })
-	return b
-}
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }

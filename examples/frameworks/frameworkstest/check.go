@@ -47,7 +47,26 @@ func Check(t *testing.T, e *frameworks.Example) Result {
 		}
 	}
 	runs := play(t, e.Play, m, seed)
-	check(t, runs, f.sampled())
+	var ids []int32
+	for _, run := range runs {
+		if run.t == nil {
+			t.Errorf("a run has no trajectory: %v", run.err)
+			continue
+		}
+		samples := run.t.Samples()
+		for _, s := range samples {
+			ids = append(ids, s.IDs...)
+		}
+		if n := len(samples); n > frameworks.MaxTurns {
+			t.Errorf("a run has %d turns, at most %d", n, frameworks.MaxTurns)
+		} else if last := said(run.t); run.err == nil && run.answer != last {
+			t.Errorf("the answer is %q, and the model said %q", run.answer, last)
+		}
+	}
+	slices.Sort(ids)
+	if sampled := f.sampled(); !slices.Equal(ids, sampled) {
+		t.Errorf("%d tokens are in samples, and %d were sampled", len(ids), len(sampled))
+	}
 	return summary(t, runs)
 }
 
@@ -79,31 +98,6 @@ func play(t *testing.T, inner frameworks.Play, m *art.Model, seed uint64) (runs 
 		t.Fatalf("%d trajectories, %d failures, %d runs", len(g.Trajectories), len(g.Failures), len(runs))
 	}
 	return runs
-}
-
-// check compares the runs with what was sampled.
-func check(t *testing.T, runs []played, sampled []int32) {
-	t.Helper()
-	var ids []int32
-	for _, run := range runs {
-		if run.t == nil {
-			t.Errorf("a run has no trajectory: %v", run.err)
-			continue
-		}
-		samples := run.t.Samples()
-		for _, s := range samples {
-			ids = append(ids, s.IDs...)
-		}
-		if n := len(samples); n > frameworks.MaxTurns {
-			t.Errorf("a run has %d turns, at most %d", n, frameworks.MaxTurns)
-		} else if last := said(run.t); run.err == nil && run.answer != last {
-			t.Errorf("the answer is %q, and the model said %q", run.answer, last)
-		}
-	}
-	slices.Sort(ids)
-	if !slices.Equal(ids, sampled) {
-		t.Errorf("%d tokens are in samples, and %d were sampled", len(ids), len(sampled))
-	}
 }
 
 // said is the text of the newest reply.

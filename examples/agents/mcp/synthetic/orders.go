@@ -64,23 +64,18 @@ func (w *orders) Call(tool string, args map[string]string) (string, error) {
 	}
 	for i := range w.list {
 		if o := &w.list[i]; o.id == args["order"] {
-			return o.call(tool, args)
+			switch tool {
+			case "cancel_order":
+				o.status = "cancelled"
+				return "cancelled", nil
+			case "move_order":
+				o.city = args["city"]
+				return "moved to " + o.city, nil
+			}
+			return o.status, nil
 		}
 	}
 	return "", fmt.Errorf("there is no order %.40s", args["order"])
-}
-
-// call reads or changes one order.
-func (o *order) call(tool string, args map[string]string) (string, error) {
-	switch tool {
-	case "cancel_order":
-		o.status = "cancelled"
-		return "cancelled", nil
-	case "move_order":
-		o.city = args["city"]
-		return "moved to " + o.city, nil
-	}
-	return o.status, nil
 }
 
 // Equal implements [World].
