@@ -30,8 +30,7 @@ const headLayer = "lm_head"
 
 // selection is how PEFT chooses modules by their full names. A module has an adapter when it is a target and not
 // excluded, and, where layers_to_transform is set and the module is not listed by its full name, lies in one of those
-// layers,
-// of which a name has the first:
+// layers, of which a name has the first:
 //
 //	<anything>.<one of layers_pattern, or any name part>.<layer>.<anything>
 //

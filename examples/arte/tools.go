@@ -64,9 +64,7 @@ func (r *run) call(ctx context.Context, c *art.ToolCall) (string, error) {
 	}
 	switch c.Name {
 	case "search":
-		return r.search(ctx, mailbox.Query{
-			Keywords: args.Query, From: args.From, After: args.After, Before: args.Before,
-		})
+		return r.search(ctx, mailbox.Query{Keywords: args.Query, From: args.From, After: args.After, Before: args.Before})
 	case "read":
 		return r.read(ctx, args.ID)
 	}

@@ -17,10 +17,8 @@ var ticket = task{
 		"and nothing else.\n- The urgency is high or low, as the complaint says.",
 	tokens: 24,
 	draw:   drawComplaint,
-	rules: []rule{
-		{"by the rule (both fields right, nothing else)", ticketIsRight},
-	},
-	grade: gradeTicket,
+	rules:  []rule{{"by the rule (both fields right, nothing else)", ticketIsRight}},
+	grade:  gradeTicket,
 }
 
 // What complaints are made of.

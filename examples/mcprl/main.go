@@ -165,8 +165,7 @@ func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[
 	if err != nil {
 		return nil, err
 	}
-	agent := &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil,
-		TextCompletes: s.text}
+	agent := &mcp.Agent{Server: server, Known: about, MaxTurns: s.turns, Resources: domain == nil, TextCompletes: s.text}
 	t := &agents.Training[mcp.Scenario]{
 		Model: model, Rollout: agent.Rollout, Checked: domain != nil,
 		Steps: s.steps, Batch: s.batch, Group: s.group, Every: s.every, Seed: s.seed, Concurrency: s.concurrency,

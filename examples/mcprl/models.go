@@ -138,9 +138,7 @@ func (s *settings) tasks(ctx context.Context, m *models, about *mcp.Description,
 	if err != nil {
 		return nil, nil, err
 	}
-	list, _, err := mcp.Generate(ctx, about, &mcp.GenerateOptions{
-		Model: writer, Want: s.scenarios, Logger: logger,
-	})
+	list, _, err := mcp.Generate(ctx, about, &mcp.GenerateOptions{Model: writer, Want: s.scenarios, Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,8 +45,7 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// Read converts len(dst) elements from element first on, as Float32s does. The tensor must pass Check, and
-// have them.
+// Read converts len(dst) elements from element first on, as Float32s does. The tensor must pass Check, and have them.
 func (t Tensor) Read(dst []float32, first int) {
 	l, decode := layouts[t.Type], decoders[t.Type]
 	data := t.Data[first/l.block*l.bytes:]

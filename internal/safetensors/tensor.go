@@ -36,8 +36,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 	return out, nil
 }
 
-// Read converts len(dst) elements from element first on, as Float32s does. The tensor must pass Check, and
-// have them.
+// Read converts len(dst) elements from element first on, as Float32s does. The tensor must pass Check, and have them.
 func (t Tensor) Read(dst []float32, first int) {
 	data := t.Data[first*t.DType.Bits()/8:]
 	switch t.DType {

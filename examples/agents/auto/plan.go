@@ -113,8 +113,7 @@ func (p *Project) write(ctx context.Context, prompt string, most int) (string, e
 	text := strings.TrimSpace(response.Message.Content)
 	if text == "" || len(text) > most {
 		err := fmt.Errorf("%s wrote %d bytes, want 1 to %d", p.Writer.Name(), len(text), most)
-		return "", &art.Error{Op: "auto", Err: err,
-			Hint: "take another writer, or set System and Rubric"}
+		return "", &art.Error{Op: "auto", Err: err, Hint: "take another writer, or set System and Rubric"}
 	}
 	return text, nil
 }
@@ -153,8 +152,7 @@ func systemPrompt(task string) string {
 func rubricPrompt(task string) string {
 	return "Somebody compares replies of a model to this task:\n\n" + task +
 		"\n\nWrite what makes a reply good, the most important first: three to six lines, " +
-		"each begins with \"- \". What can be checked comes before taste. " +
-		"Nothing but the lines."
+		"each begins with \"- \". What can be checked comes before taste. " + "Nothing but the lines."
 }
 
 // readJSON reads a file of the project.

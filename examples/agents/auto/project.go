@@ -114,9 +114,7 @@ func (p *Project) Run(ctx context.Context) (*Result, error) {
 }
 
 // rollout is one reply.
-func (plan *Plan) rollout(
-	m *art.Model, opts *art.ChatOptions,
-) func(context.Context, Input) (*art.Trajectory, error) {
+func (plan *Plan) rollout(m *art.Model, opts *art.ChatOptions) func(context.Context, Input) (*art.Trajectory, error) {
 	return func(ctx context.Context, in Input) (*art.Trajectory, error) {
 		t := art.NewTrajectory(art.System(plan.System))
 		for _, e := range plan.Examples {

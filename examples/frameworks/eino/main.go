@@ -26,9 +26,7 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	reply, err := graph.Invoke(ctx, []*schema.Message{
-		schema.SystemMessage(frameworks.System), schema.UserMessage(e.Task),
-	})
+	reply, err := graph.Invoke(ctx, []*schema.Message{schema.SystemMessage(frameworks.System), schema.UserMessage(e.Task)})
 	if err != nil {
 		return "", err
 	}

@@ -85,9 +85,7 @@ func play(t *testing.T, inner frameworks.Play, m *art.Model, seed uint64) (runs 
 	}
 	rollout := frameworks.Rollout(record, seed, frameworks.Faults{Busy: 0.2, Down: 0.05})(m, nil)
 	scenarios, _, _ := frameworks.Scenarios(seed)
-	g, err := art.Gather(t.Context(), scenarios[:rollouts], rollout, &art.GatherOptions{
-		Seed: seed, MaxFailureFraction: 1,
-	})
+	g, err := art.Gather(t.Context(), scenarios[:rollouts], rollout, &art.GatherOptions{Seed: seed, MaxFailureFraction: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,9 +36,7 @@ func (l *LLM) Name() string { return l.model.Name() }
 
 // GenerateContent implements [model.LLM]. A stream is the whole reply at once. Contents that a model of text cannot
 // read, such as images, and settings that it does not have, such as a response schema, are errors.
-func (l *LLM) GenerateContent(
-	ctx context.Context, req *model.LLMRequest, _ bool,
-) iter.Seq2[*model.LLMResponse, error] {
+func (l *LLM) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		yield(l.generate(ctx, req))
 	}
