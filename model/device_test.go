@@ -82,7 +82,9 @@ type forward struct {
 type linearHook = func(x *graph.Node, name string, base func(*graph.Node) *graph.Node) *graph.Node
 
 // newForward compiles a model. extra are inputs that linear, if any, builds its hook from.
-func newForward(t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) linearHook) *forward {
+func newForward(
+	t testing.TB, w *Weights, extra []*tensors.Tensor, linear func(extra []*graph.Node) linearHook,
+) *forward {
 	t.Helper()
 	params, err := w.Params(graphtest.Device(t))
 	require.NoError(t, err)

@@ -10,6 +10,6 @@
 // docs/models.md says how to add one. Folders hold config.json and safetensors under Hugging Face's names; GGUF
 // files are read as if they were such a folder.
 //
-// Adapters are applied by a hook (Linear of [Forward]) that is called for every linear layer inside the blocks (of a model with
-// experts: those of attention), so this package knows nothing of LoRA.
+// Adapters are applied by a hook (Linear of [Forward]) that is called for every linear layer inside the blocks (of a
+// model with experts: those of attention), so this package knows nothing of LoRA.
 package model

@@ -1,12 +1,15 @@
 package model
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/goart-dev/art/internal/brief"
 	"github.com/goart-dev/art/internal/gguf"
 )
 
@@ -160,3 +163,158 @@ func (s *ggufSet) Release(name string) { s.file.Release(s.tensors[name].Name) }
 
 // Close closes the file.
 func (s *ggufSet) Close() error { return s.file.Close() }
+
+// ggufConfig returns the config.json that a model in a GGUF file has on Hugging Face, and how its tensors were changed.
+func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
+	value, _ := f.Value("general.architecture")
+	arch, _ := value.(string)
+	m, ok := ggufModels[arch]
+	if !ok {
+		return nil, m, fmt.Errorf("model: GGUF: general.architecture %q%s is not supported, only %s", brief.Text(arch),
+			ggufDescription(f, arch), ggufArchitectures())
+	}
+	if n, ok := f.Value("split.count"); ok && fmt.Sprint(n) != "1" && fmt.Sprint(n) != "0" {
+		return nil, m, fmt.Errorf("model: GGUF: the file is one of %v parts: join them with llama-gguf-split --merge", n)
+	}
+	h := &ggufHeader{file: f, arch: arch}
+	c := h.config(m)
+	if h.err != nil {
+		return nil, m, h.err
+	}
+	config, err = json.MarshalIndent(c, "", "  ")
+	return config, m, err
+}
+
+// ggufDescription says what a file is whose architecture is not built.
+func ggufDescription(f *gguf.File, arch string) string {
+	text := func(key string) string { value, _ := f.Value(key); s, _ := value.(string); return brief.Text(s) }
+	switch kind := text("general.type"); {
+	case arch == "clip", kind == "mmproj":
+		return " (the part of a model that reads images or sound, not its text model)"
+	case kind == "adapter":
+		return " (an adapter, not a model)"
+	case text("general.name") != "":
+		return fmt.Sprintf(" (of %q)", text("general.name"))
+	}
+	return ""
+}
+
+// config returns the keys that all architectures share, and those of this one.
+func (h *ggufHeader) config(m ggufModel) map[string]any {
+	c := map[string]any{
+		"architectures": []string{m.architecture}, "model_type": m.modelType, "hidden_act": "silu", "rope_theta": 10000.0,
+		"tie_word_embeddings": !h.has("output.weight"),
+	}
+	for key, from := range map[string]string{
+		"hidden_size": "embedding_length", "num_hidden_layers": "block_count", "num_attention_heads": "attention.head_count",
+		"max_position_embeddings": "context_length", "rms_norm_eps": "attention.layer_norm_rms_epsilon",
+	} {
+		h.need(c, key, from)
+	}
+	h.copy(c, "intermediate_size", "feed_forward_length")
+	h.copy(c, "num_key_value_heads", "attention.head_count_kv")
+	h.copy(c, "rope_theta", "rope.freq_base")
+	size := 0 // of a head, which queries, keys, values and RoPE must share
+	if heads := h.int("attention.head_count"); heads > 0 {
+		size = h.int("embedding_length") / heads
+	}
+	for _, key := range []string{"attention.key_length", "rope.dimension_count"} {
+		if n := h.int(key); n != 0 {
+			size = n
+			break
+		}
+	}
+	for _, key := range []string{"attention.value_length", "rope.dimension_count"} {
+		if n := h.int(key); n != 0 && n != size {
+			h.fail("%s.%s is %d and the heads have %d: not supported", h.arch, key, n, size)
+		}
+	}
+	c["head_dim"] = size
+	if t, ok := h.file.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
+		c["vocab_size"] = t.Shape[0]
+	}
+	for key, name := range map[string]string{"bos_token_id": "bos", "eos_token_id": "eos"} {
+		if id, ok := h.file.Value("tokenizer.ggml." + name + "_token_id"); ok {
+			c[key] = id
+		}
+	}
+	h.ropeScaling(c)
+	if m.config != nil {
+		m.config(h, c)
+	}
+	for from, key := range ggufForwardKeys {
+		if _, there := c[key]; !there {
+			h.copy(c, key, from)
+		}
+	}
+	return c
+}
+
+// ggufForwardKeys are metadata that change the forward pass, with their names in config.json, where those that an
+// architecture does not build are refused.
+var ggufForwardKeys = map[string]string{
+	"attention.sliding_window": "sliding_window", "attention.scale": "attention_multiplier",
+	"attention.clamp_kqv": "clip_qkv", "attention.max_alibi_bias": "alibi", "attention.kv_lora_rank": "kv_lora_rank",
+	"attention.chunk_size": "attention_chunk_size", "attn_logit_softcapping": "attn_logit_softcapping",
+	"final_logit_softcapping": "final_logit_softcapping", "logit_scale": "logits_scaling",
+	"residual_scale": "residual_multiplier", "embedding_scale": "embedding_multiplier",
+	"expert_count": "num_experts", "expert_shared_count": "n_shared_experts",
+	"expert_weights_scale": "routed_scaling_factor", "ssm.state_size": "mamba_d_state",
+	"full_attention_interval": "full_attention_interval",
+}
+
+// ropeScaling sets the scaling of RoPE from the metadata, or for Llama 3 from the tensor rope_freqs.
+func (h *ggufHeader) ropeScaling(c map[string]any) {
+	if kind := h.text("rope.scaling.type"); kind != "" && kind != "none" {
+		s := map[string]any{"rope_type": kind}
+		h.need(s, "factor", "rope.scaling.factor")
+		h.copy(s, "original_max_position_embeddings", "rope.scaling.original_context_length")
+		c["rope_scaling"] = s
+	}
+	t, ok := h.file.Tensor(ropeFactorsName)
+	if !ok || h.err != nil {
+		return
+	}
+	factors, err := t.Float32s()
+	if err == nil {
+		theta, _ := c["rope_theta"].(float64)
+		c["rope_scaling"], err = llama3Scaling(factors, theta)
+	}
+	if err != nil {
+		h.fail("%s: %w", ropeFactorsName, err)
+	}
+}
+
+// ropeFactorsName is the tensor by which llama.cpp divides the frequencies of RoPE.
+const ropeFactorsName = "rope_freqs.weight"
+
+// llama3Scaling returns the parameters of Llama 3's scaling for the factors that llama.cpp computed from them. Only
+// those of the released models are known: factors between low_freq_factor and high_freq_factor would be ambiguous.
+//
+//	wavelength = 2 pi theta^(2i/E),  n = original / wavelength,  s = (n - low) / (high - low)
+//	factor = 1 for n > high,  factor for n < low,  otherwise 1 / ((1 - s) / factor + s)
+//
+// Source: Llama3Model.generate_extra_tensors of convert_hf_to_gguf.py
+func llama3Scaling(factors []float32, theta float64) (map[string]any, error) {
+	const low, high, original = 1.0, 4.0, 8192.0
+	most := 1.0
+	for _, f := range factors {
+		most = max(most, float64(f))
+	}
+	for i, have := range factors {
+		n := original / (2 * math.Pi * math.Pow(theta, float64(i)/float64(len(factors))))
+		want := most
+		if s := (n - low) / (high - low); n > high {
+			want = 1
+		} else if n > low {
+			want = 1 / ((1-s)/most + s)
+		}
+		if !(math.Abs(float64(have)-want) <= 1e-4*want) {
+			return nil, errors.New("the factors are not those of Llama 3: not supported")
+		}
+	}
+	return map[string]any{
+		"rope_type": "llama3", "factor": most, "low_freq_factor": low, "high_freq_factor": high,
+		"original_max_position_embeddings": int(original),
+	}, nil
+}

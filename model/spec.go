@@ -2,7 +2,13 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/tensors"
 )
 
 // Spec describes one tensor of a checkpoint.
@@ -126,4 +132,40 @@ func (s Spec) size() int {
 		n *= d
 	}
 	return n
+}
+
+// FirstLayers returns the configuration of the first n blocks of a model, from which the memory of all of them can be
+// told when they are alike. ok is false when they are not, or when there are no more than n.
+func (c *Config) FirstLayers(n int) (first *Config, ok bool) {
+	layers := c.design().layers
+	if n >= len(layers) || slices.ContainsFunc(layers, func(l layer) bool { return l != layers[0] }) {
+		return nil, false
+	}
+	short := *c
+	short.NumLayers = n
+	if c.LayerTypes != nil {
+		short.LayerTypes = c.LayerTypes[:n]
+	}
+	return &short, true
+}
+
+// HasBlock reports whether a layer, such as "model.layers.0.self_attn.q_proj", is in a block that the model has, or in
+// none.
+func (c *Config) HasBlock(layer string) bool {
+	rest, inBlock := strings.CutPrefix(layer, blockPrefix)
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	return !inBlock || err == nil && n < c.NumLayers
+}
+
+// Outline returns the weights of a model without values, and their shapes: enough to compile a graph. The tensors are
+// nil.
+func (c *Config) Outline() (*Params, []shapes.Shape) {
+	p := &Params{}
+	var list []shapes.Shape
+	for _, s := range c.Specs() {
+		p.Names, list = append(p.Names, s.Name), append(list, shapes.Make(dtypes.Float32, s.Shape...))
+	}
+	p.Tensors = make([]*tensors.Tensor, len(list))
+	return p, list
 }

@@ -1,3 +1,5 @@
+// Package agents has what MCP-RL and AutoRL share: tasks that a model writes, without duplicates; comparisons with a
+// control model, in both orders; and a training with validations that decide when to stop.
 package agents
 
 import (
@@ -5,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math"
@@ -304,4 +307,48 @@ func (r *trainingRun[S]) greedy(ctx context.Context, m *art.Model, scenarios []S
 	return art.Gather(ctx, scenarios, r.Rollout(m, &opts), &art.GatherOptions{
 		Concurrency: r.Concurrency, Seed: 1 << 32, Events: r.Events, MaxFailureFraction: r.MaxFailureFraction,
 	})
+}
+
+// Goal says when a training has learned enough, or learns no more, by its validation.
+type Goal struct {
+	// Value is the validation score to reach. 0 is none.
+	Value float64
+	// Patience is how many validations in a row may stay below the best so far plus MinGain. 0 is without end.
+	Patience int
+	// MinGain is how much better than the best a validation must be to count as an improvement. Default 0: any gain.
+	MinGain float64
+}
+
+// Reached decides after the validations so far, oldest first; the first is that of the untrained model, which does not
+// end the training. why says what decided. NaN is no improvement.
+func (g Goal) Reached(scores []float64) (why string, stop bool) {
+	if len(scores) < 2 {
+		return "", false
+	}
+	best, at := math.Inf(-1), 0
+	for i, score := range scores {
+		if score > best+g.MinGain || math.IsInf(best, -1) && !math.IsNaN(score) {
+			best, at = score, i
+		}
+	}
+	last, waited := scores[len(scores)-1], len(scores)-1-at
+	switch {
+	case g.Value > 0 && last >= g.Value:
+		return fmt.Sprintf("validation reached %.3f, the goal is %.3f", last, g.Value), true
+	case g.Patience > 0 && waited >= g.Patience:
+		return fmt.Sprintf("no validation of the last %d was better than %.3f", waited, best), true
+	}
+	return "", false
+}
+
+// Logger writes lines without their time, for a person who watches.
+func Logger(out io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
 }

@@ -21,9 +21,11 @@ import (
 	"github.com/goart-dev/art/backend/dash"
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/backend/track/terminal"
 	"github.com/goart-dev/art/examples/tictactoe/game"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/basemodel"
 )
 
 var (
@@ -155,4 +157,13 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 		model.Step(), 100*m["not_lost"], len(g.Trajectories), 100-100*m["illegal"]/m["moves"])
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 	return m["not_lost"]
+}
+
+// tokens returns the texts of the tokens of a run, for the live page.
+func tokens(run *rundir.Run) (func(id int32) []byte, error) {
+	tok, err := basemodel.Tokenizer(run.About().Base)
+	if err != nil {
+		return nil, fmt.Errorf("the tokenizer of %s: %w", run.About().Base, err)
+	}
+	return tok.TokenBytes, nil
 }

@@ -1,6 +1,9 @@
 package gguf
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -98,4 +101,95 @@ func (f *File) assignData(content []byte, header int, offsets []uint64) {
 		t.Data = data[at : at+size : at+size]
 		at = alignUp(at + size)
 	}
+}
+
+// reader reads a file field by field.
+type reader struct{ rest []byte }
+
+// formatError is the panic of a file that is not valid. [Parse] recovers it.
+type formatError struct{ error }
+
+// fail says what is wrong with a file.
+func fail(format string, args ...any) {
+	panic(formatError{fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))})
+}
+
+// take returns the next n bytes.
+func (r *reader) take(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		fail("the header needs %d more bytes and the file has %d; it is truncated", n, len(r.rest))
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) uint8() uint8     { return r.take(1)[0] }
+func (r *reader) uint16() uint16   { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *reader) uint32() uint32   { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) uint64() uint64   { return binary.LittleEndian.Uint64(r.take(8)) }
+func (r *reader) int8() int8       { return int8(r.uint8()) }   //nolint:gosec // the bits of a signed number
+func (r *reader) int16() int16     { return int16(r.uint16()) } //nolint:gosec // as above
+func (r *reader) int32() int32     { return int32(r.uint32()) } //nolint:gosec // as above
+func (r *reader) int64() int64     { return int64(r.uint64()) } //nolint:gosec // as above
+func (r *reader) float32() float32 { return math.Float32frombits(r.uint32()) }
+func (r *reader) float64() float64 { return math.Float64frombits(r.uint64()) }
+func (r *reader) string() string   { return string(r.take(r.uint64())) }
+
+func (r *reader) bool() bool {
+	b := r.uint8()
+	if b > 1 {
+		fail("%d where true or false is expected", b)
+	}
+	return b == 1
+}
+
+// kind is a type of metadata: how one value is read, and a list of them.
+type kind struct{ one, list func(r *reader) any }
+
+// kindOf is the kind of values that are at least that many bytes in a file.
+func kindOf[T any](bytes int, one func(*reader) T) kind {
+	return kind{
+		one: func(r *reader) any { return one(r) },
+		list: func(r *reader) any {
+			n := r.uint64()
+			if n > uint64(len(r.rest)/bytes) { // there is memory for what the file can hold
+				fail("a list claims %d elements and the file has %d more bytes; it is truncated", n, len(r.rest))
+			}
+			out := make([]T, n)
+			for i := range out {
+				out[i] = one(r)
+			}
+			return out
+		},
+	}
+}
+
+// kinds are those of the format, by its numbers.
+var kinds = map[uint32]kind{
+	0: kindOf(1, (*reader).uint8), 1: kindOf(1, (*reader).int8), 2: kindOf(2, (*reader).uint16),
+	3: kindOf(2, (*reader).int16), 4: kindOf(4, (*reader).uint32), 5: kindOf(4, (*reader).int32),
+	6: kindOf(4, (*reader).float32), 7: kindOf(1, (*reader).bool), 8: kindOf(8, (*reader).string),
+	10: kindOf(8, (*reader).uint64), 11: kindOf(8, (*reader).int64), 12: kindOf(8, (*reader).float64),
+}
+
+// listKind is the number of a list. No known file has lists of lists; they are refused, as by ggml.
+const listKind = 9
+
+// value reads the value of a key: a single one, or a list of elements of one type.
+func (r *reader) value(key string) any {
+	number := r.uint32()
+	if number != listKind {
+		k, ok := kinds[number]
+		if !ok {
+			fail("metadata %q is of the unknown type %d", key, number)
+		}
+		return k.one(r)
+	}
+	number = r.uint32()
+	k, ok := kinds[number]
+	if !ok {
+		fail("metadata %q is a list of the unknown type %d", key, number)
+	}
+	return k.list(r)
 }

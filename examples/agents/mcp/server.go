@@ -9,8 +9,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -218,4 +221,65 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the reply has more than %d bytes", maxMessage)
 	}
 	return n, err
+}
+
+// inheritedNames are the environment variables that a command gets, by the operating system: the lists of the official
+// SDKs for TypeScript and Python, for Windows together. Keys of this process are not for every server.
+var inheritedNames = map[bool][]string{
+	false: {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"},
+	true: {
+		"APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
+		"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE",
+	},
+}
+
+// inherited are the variables of this process that a command gets.
+func inherited() (env []string) {
+	for _, name := range inheritedNames[runtime.GOOS == "windows"] {
+		if value, ok := os.LookupEnv(name); ok && !strings.HasPrefix(value, "()") { // a function of the shell
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// secrets lists what options have of keys: all headers, and the variables that are named like one.
+func secrets(o *Options) []string {
+	list := secret.OfHeader(o.Header)
+	for _, variable := range o.Env {
+		if name, value, _ := strings.Cut(variable, "="); secret.IsName(name) {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// tail keeps the end of what a command says on its standard error, for the reason of a failure.
+type tail struct {
+	logger *slog.Logger
+	mu     sync.Mutex
+	text   []byte
+}
+
+// maxTail is how many bytes are kept.
+const maxTail = 500
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	t.logger.Info("the MCP server says", "text", strings.TrimSpace(string(p)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-maxTail):]
+	return len(p), nil
+}
+
+// String is what was kept, as valid UTF-8.
+func (t *tail) String() string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "")
 }

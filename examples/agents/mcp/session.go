@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,9 +68,9 @@ func (s *Session) begin(ctx context.Context) error {
 // Description returns what the server offered when the session began.
 func (s *Session) Description() *Description { return &s.about }
 
-// Call calls a tool. What the tool, or the protocol, says is wrong with the call is a result for the model, with
-// failed set. After an error the session is of no more use: the server did not answer in time, ended, sent a message that
-// is too large, or changed its tools.
+// Call calls a tool. What the tool, or the protocol, says is wrong with the call is a result for the model, with failed
+// set. After an error the session is of no more use: the server did not answer in time, ended, sent a message that is
+// too large, or changed its tools.
 func (s *Session) Call(ctx context.Context, tool string, args json.RawMessage) (result string, failed bool, err error) {
 	answer, err := within(ctx, s.server.opts.CallTimeout, func(ctx context.Context) (*sdk.CallToolResult, error) {
 		return s.client.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -161,4 +163,68 @@ func within[T any](ctx context.Context, limit time.Duration, f func(context.Cont
 		var none T
 		return none, context.Cause(ctx)
 	}
+}
+
+// textOf is what the model reads of a result: its texts, and a note in place of what is no text. A result with
+// structured content only is that as JSON.
+func textOf(result *sdk.CallToolResult) string {
+	var parts []string
+	for _, c := range result.Content {
+		parts = append(parts, contentText(c))
+	}
+	if len(parts) == 0 && result.StructuredContent != nil {
+		if text, err := json.Marshal(result.StructuredContent); err == nil {
+			return string(text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// contentText is one part of a result.
+func contentText(c sdk.Content) string {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return c.Text
+	case *sdk.ImageContent:
+		return fmt.Sprintf("[image, %s, %d bytes]", c.MIMEType, len(c.Data))
+	case *sdk.AudioContent:
+		return fmt.Sprintf("[audio, %s, %d bytes]", c.MIMEType, len(c.Data))
+	case *sdk.ResourceLink:
+		return fmt.Sprintf("[resource %s]", c.URI)
+	case *sdk.EmbeddedResource:
+		return contentsText([]*sdk.ResourceContents{c.Resource})
+	}
+	return fmt.Sprintf("[%T]", c)
+}
+
+// contentsText is what the model reads of resources.
+func contentsText(list []*sdk.ResourceContents) string {
+	var parts []string
+	for _, c := range list {
+		switch {
+		case c == nil:
+		case len(c.Blob) > 0:
+			parts = append(parts, fmt.Sprintf("[%s, %s, %d bytes]", c.URI, c.MIMEType, len(c.Blob)))
+		default:
+			parts = append(parts, c.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// cut shortens a text to a number of characters, and says so at its end. Bytes that are no UTF-8 become U+FFFD.
+func cut(text string, most int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	n := utf8.RuneCountInString(text)
+	if n <= most {
+		return text
+	}
+	note := fmt.Sprintf(" [cut: %d characters]", n)
+	keep := max(0, most-len(note))
+	at := 0
+	for range keep {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return text[:at] + note
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents/mcp"
+	"github.com/goart-dev/art/ruler"
 )
 
 // Parts of the score of a trajectory that does not solve its scenario.
@@ -124,4 +127,62 @@ func terms(text string) []string {
 		words[i] = strings.Trim(w, ":")
 	}
 	return words
+}
+
+// Oracle writes replies that solve scenarios, which it knows by their tasks: what can be reached, and what to learn
+// from. It is the Reply of a fake backend.
+func Oracle(lists ...[]mcp.Scenario) func(context.Context, *art.Model, *art.ChatRequest) (art.Message, error) {
+	byTask := map[string]mcp.Scenario{}
+	for _, list := range lists {
+		for _, s := range list {
+			byTask[s.Task] = s
+		}
+	}
+	return func(_ context.Context, _ *art.Model, r *art.ChatRequest) (art.Message, error) {
+		replies := 0
+		for _, m := range r.Messages {
+			if m.Role == art.RoleAssistant {
+				replies++
+			}
+		}
+		s, ok := byTask[r.Messages[1].Content]
+		if !ok || s.Want == nil {
+			return art.Message{}, fmt.Errorf("the oracle does not know the task %q", r.Messages[1].Content)
+		}
+		call := mcp.Call{Tool: mcp.CompleteTool, Args: map[string]string{"summary": s.Want.Answer}}
+		if s.Want.Answer == "" {
+			call.Args["summary"] = "done"
+		}
+		if replies < len(s.Want.Calls) {
+			call = s.Want.Calls[replies]
+		}
+		return CallMessage(fmt.Sprintf("call_%d", replies+1), call)
+	}
+}
+
+// CallMessage is a reply with one call.
+func CallMessage(id string, call mcp.Call) (art.Message, error) {
+	args, err := json.Marshal(call.Args)
+	return art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{
+		{ID: id, Name: call.Tool, Arguments: string(args)},
+	}}, err
+}
+
+// Noisy returns a judge that knows what the checker says and errs: a share of its scores are chance, and the others are
+// off by a tenth or so. Its errors are a function of the ids that package ruler draws.
+func Noisy(share float64) ruler.JudgeFunc {
+	return func(_ context.Context, items []ruler.Item) ([]ruler.Rating, error) {
+		var ratings []ruler.Rating
+		for _, item := range items {
+			h := fnv.New64a()
+			h.Write([]byte(item.ID))
+			rng := rand.New(rand.NewPCG(h.Sum64(), uint64(len(items))))
+			score := item.Trajectory.Reward + 0.1*rng.NormFloat64()
+			if rng.Float64() < share {
+				score = rng.Float64()
+			}
+			ratings = append(ratings, ruler.Rating{ID: item.ID, Explanation: "a guess", Score: min(1, max(0, score))})
+		}
+		return ratings, nil
+	}
 }

@@ -1,6 +1,13 @@
+// Package synthetic has MCP servers with made-up data, scenarios whose solution is known, and an exact checker: for
+// tests, and to see whether a training works before it costs anything.
+//
+// There are two, orders and a calendar. Their data is a function of a seed, and each session begins with it afresh.
+// The checker carries out a trajectory's calls again, on the same data, and looks at what has become of it. So it needs
+// nothing of the server, which may be another process, and nothing that a trajectory says can sway it.
 package synthetic
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goart-dev/art/examples/agents/mcp"
 )
@@ -123,4 +133,49 @@ func carryOut(w World, tool string, text json.RawMessage) (string, error) {
 		return "", err
 	}
 	return w.Call(tool, args)
+}
+
+// Serve returns an MCP server over a new world of a seed. It is for one session: what that one changes stays.
+func (d Domain) Serve(seed uint64) *sdk.Server {
+	w, mu := d.New(seed), &sync.Mutex{}
+	server := sdk.NewServer(&sdk.Implementation{Name: d.Name, Version: "1"}, nil)
+	for _, t := range w.Tools() {
+		server.AddTool(&sdk.Tool{Name: t.Name, Description: t.About, InputSchema: t.schema()},
+			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				text, err := carryOut(w, t.Name, r.Params.Arguments)
+				if err != nil {
+					text = err.Error()
+				}
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: err != nil}, nil
+			})
+	}
+	uri := d.Name + "://about"
+	server.AddResource(&sdk.Resource{URI: uri, Name: "about", Description: "What the tools do.", MIMEType: "text/plain"},
+		func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			text := &sdk.ResourceContents{URI: uri, MIMEType: "text/plain", Text: about(w)}
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{text}}, nil
+		})
+	return server
+}
+
+// about lists the tools of a world.
+func about(w World) string {
+	var b strings.Builder
+	for _, t := range w.Tools() {
+		fmt.Fprintf(&b, "%s: %s\n", t.Name, t.About)
+	}
+	return b.String()
+}
+
+// schema describes the parameters.
+func (t *Tool) schema() json.RawMessage {
+	var properties, required []string
+	for _, name := range t.Params {
+		properties = append(properties, fmt.Sprintf(`%q: {"type": "string"}`, name))
+		required = append(required, fmt.Sprintf("%q", name))
+	}
+	return json.RawMessage(fmt.Sprintf(`{"type": "object", "properties": {%s}, "required": [%s]}`,
+		strings.Join(properties, ", "), strings.Join(required, ", ")))
 }

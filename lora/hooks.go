@@ -1,7 +1,5 @@
 package lora
 
-// Shapes: In and Out sizes of the layer, R rank, n rows of a part of the weight.
-
 import (
 	"errors"
 	"fmt"
@@ -14,6 +12,80 @@ import (
 
 	. "github.com/goart-dev/art/internal/graphx"
 )
+
+// Shapes: M rows of x, In and Out sizes of the layer, R rank, n rows of a part of the weight, P adapters (one for each
+// of P equal blocks of rows).
+
+// hook returns what [Adapter.Hooks] does for linear layers without DoRA. params returns the matrices of a layer, and
+// ok = false for one without an adapter.
+func (c Config) hook(
+	params func(name string) (a, b *Node, ok bool),
+) func(x *Node, name string, base func(*Node) *Node) *Node {
+	return func(x *Node, name string, base func(*Node) *Node) *Node {
+		y := base(x)
+		a, b, ok := params(name)
+		if !ok {
+			return y
+		}
+		delta := c.delta(x, name, a, b)
+		return Add(y, Reshape(convert(delta, y.DType()), y.Shape().Dimensions...))
+	}
+}
+
+// delta builds Scale·x·a·b, [M, Out] or [P, M/P, Out].
+func (c Config) delta(x *Node, name string, a, b *Node) *Node {
+	in, rank, out, scale := x.Shape().Dim(-1), c.LayerRank(name), b.Shape().Dim(-1), c.Scale(name)
+	x = convert(x, a.DType())
+	switch a.Rank() {
+	case 2:
+		a.AssertDims(in, rank)
+		b.AssertDims(rank, out)
+		x = Reshape(x, -1, in) // [M, In]
+	case 3:
+		p := a.Shape().Dim(0)
+		a.AssertDims(p, in, rank)
+		b.AssertDims(p, rank, out)
+		x = Reshape(x, p, -1, in) // [P, M/P, In]
+	default:
+		panic(fmt.Errorf("lora: the adapter of %q has shape %s, want [In, Rank] or [P, In, Rank]", name, a.Shape()))
+	}
+	down := BatchMatMul(x, a) // [..., R]
+	return BatchMatMul(scaled(down, scale), b)
+}
+
+// embeddingHook is hook of the embedding.
+func (c Config) embeddingHook(
+	params func(name string) (a, b *Node, ok bool),
+) func(ids *Node, name string, x *Node) *Node {
+	return func(ids *Node, name string, x *Node) *Node {
+		a, b, ok := params(name)
+		if !ok {
+			return x
+		}
+		rank := c.LayerRank(name)
+		a.AssertDims(-1, rank)
+		b.AssertDims(rank, x.Shape().Dim(-1))
+		rows := Reshape(Gather(a, ids), -1, rank) // [M, R]
+		delta := BatchMatMul(scaled(rows, c.Scale(name)), b)
+		return Add(x, Reshape(convert(delta, x.DType()), x.Shape().Dimensions...))
+	}
+}
+
+// scaled builds scale·x.
+func scaled(x *Node, scale float64) *Node {
+	if scale == 1 {
+		return x
+	}
+	return MulScalar(x, scale)
+}
+
+// convert builds x in another dtype.
+func convert(x *Node, dtype dtypes.DType) *Node {
+	if x.DType() == dtype {
+		return x
+	}
+	return ConvertDType(x, dtype)
+}
 
 // Nodes are what the graph of a model has of an adapter.
 type Nodes struct {
@@ -33,8 +105,8 @@ type Nodes struct {
 //	y = base(x) + (Scale·(x·a))·b        a [In, Rank], b [Rank, Out]
 //	y = x + Scale·a[ids]·b               of an embedding
 //
-// With b = 0 this is base(x) bit for bit, except that -0 becomes 0. The adapter is computed in the dtype of a and b, and
-// converted to that of base(x).
+// With b = 0 this is base(x) bit for bit, except that -0 becomes 0. The adapter is computed in the dtype of a and b,
+// and converted to that of base(x).
 //
 // For several adapters at once a may be [P, In, Rank] and b [P, Rank, Out]: the rows of x, flattened, are P blocks of
 // equal size, and block p gets adapter p. With x [B, T, In] and P = B that is an adapter for each sequence.
