@@ -31,7 +31,6 @@ type Layer struct {
 	Magnitude []float32
 }
 
-// rank returns R.
 func (l *Layer) rank() int { return len(l.A) / l.In }
 
 // Adapter holds the adapters of the layers of one model, sorted by name.
@@ -126,7 +125,6 @@ func TargetsOf(layers []LayerShape) []string {
 	return slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(there, target) })
 }
 
-// newLayer returns a zero-initialised layer.
 func newLayer(shape LayerShape, rank int, seed uint64) Layer {
 	hash := fnv.New64a()
 	hash.Write([]byte(shape.Name))
@@ -172,7 +170,6 @@ func (a *Adapter) Layer(name string) (layer Layer, ok bool) {
 	return a.layers[i], true
 }
 
-// shapes returns the layers without their matrices.
 func (a *Adapter) shapes() []LayerShape {
 	list := make([]LayerShape, len(a.layers))
 	for i, l := range a.layers {
@@ -231,12 +228,10 @@ func (a *Adapter) Check(layers []LayerShape) error {
 	return brief.Errors(errs)
 }
 
-// sort orders the layers by name.
 func (a *Adapter) sort() {
 	slices.SortFunc(a.layers, func(x, y Layer) int { return strings.Compare(x.Name, y.Name) })
 }
 
-// find returns the index of a layer.
 func (a *Adapter) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(a.layers, name, func(l Layer, name string) int { return strings.Compare(l.Name, name) })
 }
@@ -262,30 +257,21 @@ func checkMatches[T any](what string, patterns map[string]T, chosen []LayerShape
 	var errs []error
 	watch := startStopwatch()
 	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		switch ok, err := matchesAny(text, chosen, watch); {
+		p, err := layerPattern(text)
+		matches := false
+		for i := 0; i < len(chosen) && !matches && err == nil; i++ {
+			matches, err = p.MatchString(chosen[i].Name)
+			err = watch.check(err)
+		}
+		switch {
 		case err != nil:
 			return fmt.Errorf("lora: pattern %q of %s: %w", brief.Text(text), what, err)
-		case !ok:
+		case !matches:
 			errs = append(errs, fmt.Errorf("lora: pattern %q of %s matches no layer of the adapter, whose names end in %s",
 				brief.Text(text), what, brief.Names(lastNames(chosen))))
 		}
 	}
 	return brief.Errors(errs)
-}
-
-// matchesAny reports whether a pattern matches one of some layers.
-func matchesAny(text string, layers []LayerShape, watch stopwatch) (bool, error) {
-	p, err := layerPattern(text)
-	if err != nil {
-		return false, err
-	}
-	for _, l := range layers {
-		ok, err := p.MatchString(l.Name)
-		if err := watch.check(err); ok || err != nil {
-			return ok, err
-		}
-	}
-	return false, nil
 }
 
 // smallRank is allowed for layers of any size.
@@ -306,7 +292,6 @@ func checkRank(cfg Config, chosen []LayerShape) error {
 	return nil
 }
 
-// names returns the names of layers.
 func names(layers []LayerShape) []string {
 	list := make([]string, len(layers))
 	for i, l := range layers {

@@ -110,7 +110,6 @@ func (c Config) Validate() error {
 	return brief.Errors(errs)
 }
 
-// checkPattern reports a pattern that cannot be compiled.
 func checkPattern(text string, watch stopwatch) error {
 	if err := watch.check(nil); err != nil {
 		return err // at once: the rest are not compiled
@@ -121,7 +120,6 @@ func checkPattern(text string, watch stopwatch) error {
 	return nil
 }
 
-// withDefaults returns a copy with zero fields filled in.
 func (c Config) withDefaults() Config {
 	if c.Rank == 0 {
 		c.Rank = DefaultRank
@@ -136,7 +134,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// lastPart returns what follows the last dot of a layer's name.
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 const (
@@ -265,8 +262,8 @@ func (c Config) resolve(layers []string) (Config, error) {
 		make(map[string]layerNumbers, len(layers))}
 	for _, layer := range layers {
 		var n layerNumbers
-		if n.rank, err = ranks.match(layer, c.Rank); err == nil {
-			n.alpha, err = alphas.match(layer, c.Alpha)
+		if n.rank, err = ranks(layer, c.Rank); err == nil {
+			n.alpha, err = alphas(layer, c.Alpha)
 		}
 		if err != nil {
 			return c, err
@@ -294,41 +291,33 @@ func (c Config) numbers(layer string) layerNumbers {
 	return one.resolved.layers[layer]
 }
 
-// matcher finds the value of a layer.
-type matcher[T any] struct {
-	patterns []*regexp2.Regexp // in the order in which they are tried
-	values   []T
-	watch    stopwatch
-}
-
-// newMatcher compiles the keys of a map, in the order of patternOrder.
-func newMatcher[T any](values map[string]T, order []string, watch stopwatch) (m matcher[T], err error) {
-	m.watch = watch
-	for _, text := range patternOrder(values, order) {
-		p, err := layerPattern(text)
-		if err != nil {
-			return m, fmt.Errorf("pattern %q: %w", brief.Text(text), err)
+// newMatcher compiles the keys of a map. match returns the value of the first one that matches a layer, in the order of
+// patternOrder, or otherwise.
+func newMatcher[T any](values map[string]T, order []string, watch stopwatch) (
+	match func(layer string, otherwise T) (T, error), err error,
+) {
+	keys := patternOrder(values, order)
+	patterns := make([]*regexp2.Regexp, len(keys))
+	for i, text := range keys {
+		if patterns[i], err = layerPattern(text); err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", brief.Text(text), err)
 		}
 		if err := watch.check(nil); err != nil {
-			return m, err
-		}
-		m.patterns, m.values = append(m.patterns, p), append(m.values, values[text])
-	}
-	return m, nil
-}
-
-// match returns the value of the first pattern that matches a layer, or otherwise.
-func (m matcher[T]) match(layer string, otherwise T) (T, error) {
-	for i, p := range m.patterns {
-		ok, err := p.MatchString(layer)
-		if err := m.watch.check(err); err != nil {
-			return otherwise, err
-		}
-		if ok {
-			return m.values[i], nil
+			return nil, err
 		}
 	}
-	return otherwise, nil
+	return func(layer string, otherwise T) (T, error) {
+		for i, p := range patterns {
+			ok, err := p.MatchString(layer)
+			if err := watch.check(err); err != nil {
+				return otherwise, err
+			}
+			if ok {
+				return values[keys[i]], nil
+			}
+		}
+		return otherwise, nil
+	}, nil
 }
 
 // patternOrder returns the keys of a map: those of order, which is that of a file, and the others by their text.

@@ -31,14 +31,8 @@ const (
 // and [Load] read them. baseModelName is recorded as the model that the adapter belongs to: a hub name or a path.
 //
 // Each file is synced under a temporary name and renamed. An adapter with a number that is not finite is not written.
-func (a *Adapter) Save(dir, baseModelName string) error {
-	if err := a.save(dir, baseModelName); err != nil {
-		return fmt.Errorf("lora: save adapter: %w", err)
-	}
-	return nil
-}
-
-func (a *Adapter) save(dir, baseModelName string) error {
+func (a *Adapter) Save(dir, baseModelName string) (err error) {
+	defer wrap(&err, "save adapter")
 	if err := checkFinite(a.layers); err != nil {
 		return err
 	}
@@ -89,42 +83,25 @@ func suffixes(embedding bool) (a, b string) {
 func checkFinite(layers []Layer) error {
 	var errs []error
 	for _, l := range layers {
-		if !allFinite(l.A) || !allFinite(l.B) || !allFinite(l.Magnitude) {
+		if slices.ContainsFunc([][]float32{l.A, l.B, l.Magnitude}, hasNotFinite) {
 			errs = append(errs, fmt.Errorf("layer %q has a number that is not finite", l.Name))
 		}
 	}
 	return brief.Errors(errs)
 }
 
-// allFinite reports whether no value is NaN or infinite.
-func allFinite(values []float32) bool {
-	for _, v := range values {
-		if v64 := float64(v); math.IsNaN(v64) || math.IsInf(v64, 0) {
-			return false
-		}
-	}
-	return true
+func hasNotFinite(values []float32) bool {
+	return slices.ContainsFunc(values, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
 }
 
 // writeFile writes a file under a temporary name beside it, syncs it and renames it.
-func writeFile(path string, write func(io.Writer) error) (err error) {
+func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync()); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
+	defer os.Remove(f.Name()) // fails after the rename, as it should
+	if err := errors.Join(write(f), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
@@ -136,15 +113,8 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 // adapters of the embedding and the head, beside which PEFT writes the base model's own: those are not read. Anything
 // beyond that (modules_to_save, biases) is an error that names it. [Adapter.Check] compares the layers with those
 // of a model.
-func Load(dir string) (*Adapter, error) {
-	a, err := load(dir)
-	if err != nil {
-		return nil, fmt.Errorf("lora: load adapter from %s: %w", dir, err)
-	}
-	return a, nil
-}
-
-func load(dir string) (*Adapter, error) {
+func Load(dir string) (a *Adapter, err error) {
+	defer wrap(&err, "load adapter from "+dir)
 	content, err := os.ReadFile(filepath.Join(dir, configFile))
 	if err != nil {
 		return nil, err
@@ -153,11 +123,20 @@ func load(dir string) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parse(content, file)
-	return a, errors.Join(err, file.Close())
+	a, err = parse(content, file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
-// parse reads an adapter from its two files.
+// wrap says of an error what failed.
+func wrap(err *error, what string) {
+	if *err != nil {
+		*err = fmt.Errorf("lora: %s: %w", what, *err)
+	}
+}
+
 func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	cfg, chosen, err := decodePEFT(config)
 	if err != nil {
@@ -181,7 +160,6 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	return a, a.config.Validate()
 }
 
-// loadLayers reads the matrices of layers.
 func loadLayers(file *safetensors.File, names []string, cfg Config) ([]Layer, error) {
 	var layers []Layer
 	var errs []error
@@ -232,7 +210,6 @@ func matrixOf(file *safetensors.File, name string) string {
 	return suffixA
 }
 
-// has reports whether a file has a tensor.
 func has(file *safetensors.File, key string) bool {
 	_, ok := file.Tensor(key)
 	return ok

@@ -71,7 +71,6 @@ func (c Config) embeddingHook(
 	}
 }
 
-// scaled builds scale·x.
 func scaled(x *Node, scale float64) *Node {
 	if scale == 1 {
 		return x
@@ -79,7 +78,6 @@ func scaled(x *Node, scale float64) *Node {
 	return MulScalar(x, scale)
 }
 
-// convert builds x in another dtype.
 func convert(x *Node, dtype dtypes.DType) *Node {
 	if x.DType() == dtype {
 		return x
@@ -215,7 +213,6 @@ func (n *Norms) Finalize() {
 	n.embedding.Finalize()
 }
 
-// exec returns the graph for a layer.
 func (n *Norms) exec(l Layer) *Exec {
 	if l.Embedding {
 		return n.embedding

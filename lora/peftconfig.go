@@ -166,7 +166,6 @@ func decodePEFT(content []byte) (cfg Config, chosen *selection, err error) {
 	return cfg, chosen, errors.Join(err, cfg.Validate())
 }
 
-// checkSupported lists everything in the file that is not supported.
 func checkSupported(fields map[string]json.RawMessage) error {
 	var errs []error
 	var kind, bias, initial string
@@ -176,7 +175,8 @@ func checkSupported(fields map[string]json.RawMessage) error {
 	if err := decodeField(fields, "bias", &bias); err != nil || bias != "" && bias != "none" {
 		errs = append(errs, fmt.Errorf("bias is %s, only \"none\" is supported", fields["bias"]))
 	}
-	if decodeField(fields, "init_lora_weights", &initial) == nil && changesBase(initial) {
+	changesBase := func(prefix string) bool { return strings.HasPrefix(initial, prefix) }
+	if decodeField(fields, "init_lora_weights", &initial) == nil && slices.ContainsFunc(baseChanging, changesBase) {
 		errs = append(errs, fmt.Errorf("init_lora_weights is %q, which changes the base model: "+
 			"not supported; convert the adapter to plain LoRA with PEFT", initial))
 	}
@@ -188,11 +188,6 @@ func checkSupported(fields map[string]json.RawMessage) error {
 	return errors.Join(errs...) // at most one for each key that is known
 }
 
-// changesBase reports whether an initialisation changes the base model.
-func changesBase(initial string) bool {
-	return slices.ContainsFunc(baseChanging, func(prefix string) bool { return strings.HasPrefix(initial, prefix) })
-}
-
 // isOff reports whether a value is null, false, 0 or empty.
 func isOff(raw json.RawMessage) bool {
 	switch compact(raw) {
@@ -202,7 +197,6 @@ func isOff(raw json.RawMessage) bool {
 	return false
 }
 
-// compact returns JSON in one line.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

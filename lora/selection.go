@@ -54,19 +54,36 @@ type modules struct {
 // parseSelection reads the fields of adapter_config.json. Without target_modules the selection has no targets.
 func parseSelection(fields map[string]json.RawMessage) (*selection, error) {
 	s := &selection{fields: map[string]json.RawMessage{}}
+	var errs []error
 	for _, key := range []string{keyTargets, keyExclude, keyLayers, keyPatterns} {
-		if raw, ok := fields[key]; ok && isSetTo(key, raw) {
-			s.fields[key] = json.RawMessage(compact(raw))
+		raw, ok := fields[key]
+		if !ok || !isSetTo(key, raw) {
+			continue
+		}
+		raw = json.RawMessage(compact(raw))
+		s.fields[key] = raw
+		var err error
+		switch key {
+		case keyTargets:
+			s.targets, err = parseModules(raw, true)
+		case keyExclude:
+			s.exclude, err = parseModules(raw, false)
+		case keyLayers:
+			s.layers, err = oneOrMany[int](raw)
+		case keyPatterns:
+			var patterns []string
+			patterns, err = oneOrMany[string](raw)
+			for _, p := range patterns {
+				re, bad := compile(`^(?:^|.*?\.)` + p + `\.(?P<idx>\d+)\.`)
+				s.index, err = append(s.index, re), errors.Join(err, bad)
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		}
 	}
-	err := errors.Join(
-		s.parse(keyTargets, func(raw json.RawMessage) (err error) { s.targets, err = parseModules(raw, true); return err }),
-		s.parse(keyExclude, func(raw json.RawMessage) (err error) { s.exclude, err = parseModules(raw, false); return err }),
-		s.parse(keyLayers, func(raw json.RawMessage) (err error) { s.layers, err = oneOrMany[int](raw); return err }),
-		s.parse(keyPatterns, s.parsePatterns),
-	)
-	if err != nil {
-		return nil, err
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	if s.targets.isPattern() && (len(s.layers) > 0 || len(s.index) > 0) {
 		return nil, fmt.Errorf("%s and %s go with a list of %s, not with a pattern", keyLayers, keyPatterns, keyTargets)
@@ -96,29 +113,6 @@ func isSetTo(key string, raw json.RawMessage) bool {
 	return !isOff(raw)
 }
 
-// parse reads a field when it is set.
-func (s *selection) parse(key string, read func(json.RawMessage) error) error {
-	raw, ok := s.fields[key]
-	if !ok {
-		return nil
-	}
-	if err := read(raw); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
-	}
-	return nil
-}
-
-// parsePatterns compiles layers_pattern.
-func (s *selection) parsePatterns(raw json.RawMessage) error {
-	patterns, err := oneOrMany[string](raw)
-	for _, p := range patterns {
-		re, bad := compile(`^(?:^|.*?\.)` + p + `\.(?P<idx>\d+)\.`)
-		s.index, err = append(s.index, re), errors.Join(err, bad)
-	}
-	return err
-}
-
-// parseModules reads target_modules or exclude_modules.
 func parseModules(raw json.RawMessage, mayBeAll bool) (m modules, err error) {
 	if raw[0] == '[' {
 		m.names = []string{}
@@ -136,7 +130,6 @@ func parseModules(raw json.RawMessage, mayBeAll bool) (m modules, err error) {
 	return m, err
 }
 
-// listed are the modules of a list.
 func listed(names []string) modules {
 	m := modules{names: names, set: map[string]bool{}}
 	for _, name := range names {
@@ -145,7 +138,6 @@ func listed(names []string) modules {
 	return m
 }
 
-// oneOrMany reads a value or a list of values.
 func oneOrMany[T any](raw json.RawMessage) (list []T, err error) {
 	if raw[0] == '[' {
 		return list, json.Unmarshal(raw, &list)
@@ -294,7 +286,6 @@ func selectByPattern(pattern string, layers []LayerShape) (chosen []LayerShape, 
 	return chosen, nil
 }
 
-// example is the name of a layer, "" when there is none.
 func example(layers []LayerShape) string {
 	if len(layers) == 0 {
 		return ""

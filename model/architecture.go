@@ -26,7 +26,6 @@ func architectures() []architecture {
 	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3, qwen3MoE}
 }
 
-// architecture returns the one of c.
 func (c *Config) architecture() (*architecture, error) {
 	var types, classes []string
 	for _, a := range architectures() {

@@ -123,7 +123,6 @@ func ParseConfig(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// read sets c from the keys of a file.
 func (c *Config) read(keys map[string]json.RawMessage) error {
 	a, err := readArchitecture(keys) // first: another architecture's keys may have other types
 	if err != nil {
@@ -216,10 +215,8 @@ func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 	return json.Unmarshal(data, c)
 }
 
-// absent reports whether a key is missing or null.
 func absent(v json.RawMessage) bool { return v == nil || string(v) == "null" }
 
-// configKeys are the keys of Config in JSON.
 var configKeys = func() (keys []string) {
 	t := reflect.TypeFor[Config]()
 	for i := range t.NumField() {

@@ -32,7 +32,6 @@ type Checkpoint struct {
 	set    tensorSet
 }
 
-// tensorSet is an open checkpoint.
 type tensorSet interface {
 	Names() []string
 	Tensor(name string) (storedTensor, bool)
@@ -40,7 +39,6 @@ type tensorSet interface {
 	Close() error
 }
 
-// storedTensor is a tensor in a file.
 type storedTensor struct {
 	Shape []int
 	Type  string // of the elements
@@ -49,7 +47,6 @@ type storedTensor struct {
 	Read  func(dst []float32, first int) // converts len(dst) elements from element first on
 }
 
-// float32s converts all elements.
 func (t storedTensor) float32s() []float32 {
 	data := make([]float32, Spec{Shape: t.Shape}.size())
 	t.Read(data, 0)
@@ -171,7 +168,6 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	return &Checkpoint{c, folderSet{file}}, nil
 }
 
-// checkTensors compares the tensors with those of the architecture.
 func checkTensors(c *Config, set tensorSet) error {
 	var errs []error
 	known := map[string]bool{}
@@ -225,7 +221,6 @@ const (
 	BFloat16 = "bfloat16"
 )
 
-// indexFile lists the shards of a model.
 const indexFile = "model.safetensors.index.json"
 
 // SaveOptions say how a model is written. Zero values are the defaults.
@@ -294,7 +289,6 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 	return c.Save(dir)
 }
 
-// writeValues converts numbers to a type and writes them.
 func writeValues(w io.Writer, dtype safetensors.DType, values []float32) error {
 	const most = 1 << 16 // numbers converted at once
 	buffer := make([]byte, 0, 4*min(most, len(values)))
@@ -369,7 +363,6 @@ func saveShards(dir string, shards [][]safetensors.Source) error {
 	return os.WriteFile(filepath.Join(dir, indexFile), append(content, '\n'), 0o644)
 }
 
-// saveSources writes a file.
 func saveSources(path string, sources []safetensors.Source) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -105,7 +105,6 @@ func (f *Forward) block(d *design, a *attention, l int, x *Node, past *past) (*N
 	return Add(x, scaled(h, d.residualScale)), kv
 }
 
-// scaled builds x times a number.
 func scaled(x *Node, by float64) *Node {
 	if by == 1 {
 		return x

@@ -27,7 +27,6 @@ func openGGUF(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// loadGGUFConfig reads the configuration of a GGUF file from its header.
 func loadGGUFConfig(path string) (*Config, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -49,7 +48,6 @@ func parseGGUFConfig(f *gguf.File) (*Config, ggufModel, error) {
 	return c, m, err
 }
 
-// ggufCheckpoint returns a file as a checkpoint.
 func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 	config, m, err := parseGGUFConfig(f)
 	if err != nil {

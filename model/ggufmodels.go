@@ -23,7 +23,6 @@ type ggufModel struct {
 	config func(h *ggufHeader, c map[string]any)
 }
 
-// ggufModels by general.architecture.
 var ggufModels = map[string]ggufModel{
 	"qwen2":    {modelType: ModelTypeQwen2, architecture: qwen2.class},
 	"qwen3":    {modelType: ModelTypeQwen3, architecture: qwen3.class},
@@ -34,7 +33,6 @@ var ggufModels = map[string]ggufModel{
 		config: gemma3Config},
 }
 
-// ggufArchitectures lists the supported architectures.
 func ggufArchitectures() string {
 	return strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", ")
 }
@@ -109,7 +107,6 @@ func (h *ggufHeader) fail(format string, args ...any) {
 	}
 }
 
-// has reports whether there is a tensor.
 func (h *ggufHeader) has(tensor string) bool {
 	_, ok := h.file.Tensor(tensor)
 	return ok
@@ -246,7 +243,6 @@ func expertNames(name string) (before, after string, ok bool) {
 	return layer + "mlp.experts.", "." + part + kind, ok
 }
 
-// cutKind cuts ".weight" or ".bias" off a name.
 func cutKind(name string) (stem, kind string) {
 	at := strings.LastIndexByte(name, '.')
 	if at < 0 {

@@ -88,7 +88,6 @@ func gatherRows(m matrix, rows *Node) *Node {
 	return x
 }
 
-// float32s is x in float32.
 func float32s(x *Node) *Node {
 	if x.DType() == dtypes.Float32 {
 		return x

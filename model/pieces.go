@@ -84,7 +84,6 @@ func (a *pieces) forwardSpans() (rows, queries []span) {
 	return []span{{0, a.q.Shape().Dim(0)}}, spans(n, a.causal(n, forwardPieces))
 }
 
-// forward is the forward pass.
 func (a *pieces) forward() *Node {
 	rows, queries := a.forwardSpans()
 	if len(rows)*len(queries) == 1 {

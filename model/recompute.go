@@ -37,7 +37,6 @@ func (f *Forward) Recomputed(in Input) (*Node, *Recomputation) {
 	return r.hidden, r
 }
 
-// add builds a stage.
 func (r *Recomputation) add(x *Node, build func(x *Node) *Node) *Node {
 	r.stages = append(r.stages, stage{x, build})
 	return build(x)

@@ -257,7 +257,6 @@ func emptyObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &keys) == nil && len(keys) == 0
 }
 
-// takeLocalRope sets RopeLocalTheta.
 func (c *Config) takeLocalRope(raw json.RawMessage) error {
 	const name = "rope_parameters: " + layerSliding
 	if absent(raw) {

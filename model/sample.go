@@ -196,7 +196,6 @@ func (p Penalties) Adjusts() bool {
 	return len(p.Bias) > 0 || p.repeats() || p.Presence != 0 || p.Frequency != 0
 }
 
-// repeats reports whether there is a repetition penalty.
 func (p Penalties) repeats() bool { return p.Repetition != 0 && p.Repetition != 1 }
 
 // Counts says which tokens a prompt has, and how often the reply has each so far.

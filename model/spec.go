@@ -121,7 +121,6 @@ func (c *Config) Adaptable() []LinearShape {
 	return list
 }
 
-// blockPrefix begins the names of what is in a block.
 const blockPrefix = "model.layers."
 
 func layerName(l int) string { return fmt.Sprintf("%s%d.", blockPrefix, l) }

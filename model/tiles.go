@@ -73,7 +73,6 @@ func (s span) keysOf(x *Node) *Node {
 	return Slice(x, AxisRange(), AxisRange(), AxisRange(s.from, s.to))
 }
 
-// build is the forward pass.
 func (t *tiles) build() *Node {
 	t.out, t.normalizer = nil, nil
 	for _, q := range t.queries {

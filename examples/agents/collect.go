@@ -99,7 +99,6 @@ func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Cal
 	return have, calls, nil
 }
 
-// drop notes why an item, or a whole answer, is not kept.
 func (c *Call) drop(reason string) { c.Dropped = append(c.Dropped, reason) }
 
 // ask makes one call. An answer of no use is a note in call and no error.
@@ -146,7 +145,6 @@ func parseItems[T any](text, key string) (items []T, problem string) {
 	return items, ""
 }
 
-// problem says why an item is of no use.
 func (c *Collection[T]) problem(item T, have []T) string {
 	if c.Check != nil {
 		if err := c.Check(item); err != nil {
@@ -169,7 +167,6 @@ func (c *Collection[T]) log(index int, call *Call) {
 	}
 }
 
-// unreadable says what was wanted and what came.
 func (c *Collection[T]) unreadable(have int, calls []Call) error {
 	return &art.Error{
 		Op: "collect",

@@ -126,7 +126,6 @@ func (t *Tally) String() string {
 	return s
 }
 
-// metrics are what to log of the tally.
 func (t *Tally) metrics() map[string]float64 {
 	rate, low, high := t.WinRate()
 	m := map[string]float64{"pairs": float64(len(t.Matches)), "pairs_failed": float64(t.Failed),
@@ -218,7 +217,6 @@ func (t *Training[S]) Gain(ctx context.Context, before *art.Model, scenarios []S
 	return gain(old.Trajectories, now.Trajectories, len(scenarios)), nil
 }
 
-// gain pairs trajectories by scenario.
 func gain(old, now []*art.Trajectory, scenarios int) (g Gain) {
 	m := matches(now, old)
 	for _, pair := range m.Matches {

@@ -30,7 +30,6 @@ func sampled(model *art.Model, opts *art.ChatOptions) policy {
 	}
 }
 
-// run is an agent at work on a question.
 type run struct {
 	store    *mailbox.Store
 	question mailbox.Question
@@ -68,7 +67,6 @@ func answer(ctx context.Context, next policy, r *run) (*art.Trajectory, error) {
 // maxTurns is how many messages an agent may write for a question. Three are enough.
 const maxTurns = 6
 
-// ending says how a run ended.
 type ending int
 
 const (
@@ -84,7 +82,6 @@ const (
 // bands are the rewards of ART·E, to which partial credit is added.
 var bands = map[ending]float64{working: 0, gaveUp: 0, wrong: -1, badArguments: -1.8, unknownTool: -1.9, noCall: -2}
 
-// outcome is what an agent did.
 type outcome struct {
 	end                        ending
 	found, opened, invalidRead bool // of the right message, and whether an id that does not exist was read

@@ -16,10 +16,8 @@ var measures = [][2]string{
 	{"right", "right answer"}, {"read", "right mail read"}, {"cited", "right id cited"}, {"format", "format"},
 }
 
-// rollout answers a question.
 type rollout = func(context.Context, mailbox.Question) (*art.Trajectory, error)
 
-// held returns the questions of a measurement.
 func (e *experiment) held() []mailbox.Question { return e.box.Held[:min(*count, len(e.box.Held))] }
 
 // compare prints the head of the table, and the agents that are not trained.
@@ -97,7 +95,6 @@ func (e *experiment) measure(ctx context.Context, name string, run rollout) (*ar
 	return g, nil
 }
 
-// draw plots what was right on held-out questions.
 func (e *experiment) draw(ctx context.Context) error {
 	folder, err := e.backend.Dir(e.model)
 	if err != nil {

@@ -35,10 +35,8 @@ func tool(name, about, properties string, required ...string) art.Tool {
 		`{"type": "object", "properties": {%s}, "required": ["%s"]}`, properties, strings.Join(required, `", "`)))}
 }
 
-// arguments are those of all tools.
 type arguments struct{ Query, From, After, Before, ID, Number string }
 
-// fit reports whether a tool has all the arguments that it needs.
 func (a *arguments) fit(tool string) bool {
 	switch tool {
 	case "search":

@@ -30,7 +30,6 @@ var grammar = task{
 	grade: gradeTags,
 }
 
-// mistake is a predicate with a mistake of grammar, and without.
 type mistake struct{ wrong, right string }
 
 // What sentences are made of.
@@ -63,7 +62,6 @@ func drawSentence(rng *rand.Rand) string {
 	return fmt.Sprintf("%s %s %s.", pick(rng, subjects), pick(rng, mistakes).wrong, pick(rng, endings))
 }
 
-// correctedOf is the sentence without its mistake.
 func correctedOf(input string) string {
 	for _, m := range mistakes {
 		if strings.Contains(input, " "+m.wrong+" ") {
@@ -94,7 +92,6 @@ func sentenceIsRight(input, reply string) bool {
 	return tagsAreRight(input, reply) && corrected == correctedOf(input)
 }
 
-// gradeTags looks at the tags and their contents one by one.
 func gradeTags(input, reply string) (float64, string) {
 	reply = strings.TrimSpace(reply)
 	original, hasOriginal := between(reply, "<original>", "</original>")
@@ -118,7 +115,6 @@ func alike(got, want string) float64 {
 	return 0.6 * agents.Similarity(got, want)
 }
 
-// between returns what lies between two marks.
 func between(text, begin, end string) (inside string, ok bool) {
 	if _, text, ok = strings.Cut(text, begin); !ok {
 		return "", false

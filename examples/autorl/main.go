@@ -37,7 +37,6 @@ import (
 	"github.com/goart-dev/art/ruler"
 )
 
-// settings are the flags.
 type settings struct {
 	task, base, dir     string
 	seed                uint64
@@ -72,7 +71,6 @@ func main() {
 	}
 }
 
-// run opens the backend of this process and trains.
 func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 	if s.short {
 		s.steps = 5
@@ -155,7 +153,6 @@ func (s *settings) config(int) *art.TrainConfig {
 	return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
 }
 
-// report prints the gains by the rules, what the judge says, and a sample.
 func report(out io.Writer, t *task, r *auto.Result, gains []agents.Gain) {
 	for i, g := range gains {
 		fmt.Fprintf(out, "%s: %v\n", t.rules[i].name, g)

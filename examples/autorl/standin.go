@@ -121,7 +121,6 @@ func noisy(score float64, rng *rand.Rand) float64 {
 	return min(1, max(0, score+deviation*rng.NormFloat64()))
 }
 
-// attempt is a reply that is to be rated.
 type attempt struct{ id, input, reply string }
 
 // attemptsOf reads RULER's prompt: lines of JSON between tags, one with what all attempts have in common, and one for

@@ -26,7 +26,6 @@ type task struct {
 	grade func(input, reply string) (score float64, why string)
 }
 
-// rule tells whether a reply is right.
 type rule struct {
 	name  string
 	holds func(input, reply string) bool
@@ -76,7 +75,6 @@ func total(parts ...part) (score float64, why string) {
 	return score, "it lacks " + strings.Join(missing, ", ")
 }
 
-// when is 1 for true.
 func when(ok bool) float64 {
 	if ok {
 		return 1
@@ -84,5 +82,4 @@ func when(ok bool) float64 {
 	return 0
 }
 
-// pick returns one of a list.
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }

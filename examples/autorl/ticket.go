@@ -75,7 +75,6 @@ func ticketIsRight(input, reply string) bool {
 		strings.TrimSpace(lines[1]) == "urgency: "+urgency
 }
 
-// gradeTicket looks at the fields one by one.
 func gradeTicket(input, reply string) (float64, string) {
 	product, urgency := complaintOf(input)
 	lines := strings.Split(strings.TrimSpace(reply), "\n")

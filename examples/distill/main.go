@@ -29,7 +29,6 @@ import (
 	"github.com/goart-dev/art/examples/agents"
 )
 
-// settings are the flags.
 type settings struct {
 	base, teacher, dir string
 	seed               uint64
@@ -68,7 +67,6 @@ func main() {
 	}
 }
 
-// run distils, trains and measures.
 func (s *settings) run(ctx context.Context, out io.Writer) (err error) {
 	if s.short {
 		s.steps = 5
@@ -154,7 +152,6 @@ func (s *settings) report(
 	return overBase, s.draw(ctx, m, out)
 }
 
-// draw plots training and validation.
 func (s *settings) draw(ctx context.Context, m *models, out io.Writer) error {
 	dir, err := m.backend.Dir(m.student)
 	if err != nil {

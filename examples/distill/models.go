@@ -20,14 +20,12 @@ import (
 // likeliest token; replies still differ.
 const teacherTemperature = 0.3
 
-// models are the student, its base model and the teacher.
 type models struct {
 	backend                *local.Backend
 	hosted                 *hosted.Backend // of the teacher; nil when it is the base model with the prompt
 	student, base, teacher *art.Model
 }
 
-// open registers all three.
 func (s *settings) open(ctx context.Context, out io.Writer) (m *models, err error) {
 	if s.base == "" {
 		return nil, errors.New("-model is missing: take a small model that follows examples, such as SmolLM2-135M-Instruct")

@@ -73,7 +73,6 @@ func trips(n int, held bool, seed uint64) []trip {
 	return list
 }
 
-// reply is the right one.
 func (t trip) reply() string {
 	return fmt.Sprintf(`{"from":%q,"to":%q,"month":%q}`, t.from, t.to, t.month)
 }

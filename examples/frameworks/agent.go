@@ -81,7 +81,6 @@ func Rollout(play Play, seed uint64, faults Faults) func(*art.Model, *art.ChatOp
 	}
 }
 
-// faultsOf is the randomness of a desk.
 func faultsOf(ctx context.Context, scenario string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(scenario)) // a hash does not fail
@@ -97,14 +96,12 @@ func (e *Env) broken(ctx context.Context, sampled *sampledBy, err error) bool {
 	return err != nil && (ctx.Err() != nil || down || sampled.failed.Load() || model)
 }
 
-// ending is how a run ended.
 type ending struct {
 	t      *art.Trajectory
 	answer string
 	err    error // of the agent
 }
 
-// score sets reward, metrics and metadata.
 func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
 	// Frameworks pass on a call of a tool that cannot be read as text: that is no answer.
 	completed := end.err == nil && !strings.Contains(end.answer, "<tool_call>")
@@ -156,7 +153,6 @@ func (s *sampledBy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// with returns the request with the settings of the run.
 func (s *sampledBy) with(r *http.Request) (*http.Request, error) {
 	if r.Body == nil {
 		return r, nil

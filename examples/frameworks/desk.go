@@ -88,7 +88,6 @@ func (d *Desk) Call(tool, argument string) (string, error) {
 	return "Error: there is no tool of this name.", nil
 }
 
-// call carries out a call, unless the desk fails.
 func (d *Desk) call(tool, name, value string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -41,7 +41,6 @@ type Example struct {
 	Start    func(ctx context.Context, s driver.HTTPServer) error
 }
 
-// settings are the flags.
 type settings struct {
 	base, dir           string
 	toolFormat          string
@@ -80,7 +79,6 @@ func Main(e *Example) {
 	}
 }
 
-// run trains and measures.
 func (s *settings) run(ctx context.Context, e *Example) (err error) {
 	if s.short {
 		s.steps = 10

@@ -17,7 +17,6 @@ type board struct {
 	cells   []int
 }
 
-// newBoard returns a board with two tiles.
 func newBoard(rows, columns int, rng *rand.Rand) *board {
 	b := &board{columns, make([]int, rows*columns)}
 	b.spawn(rng)

@@ -43,7 +43,6 @@ var (
 	columns int
 )
 
-// player chooses a move.
 type player func(*board) (string, error)
 
 // line shows on a terminal how far the program is.

@@ -44,7 +44,6 @@ func evaluate(ctx context.Context, model *art.Model) float64 {
 	return r.mean
 }
 
-// result is what a measurement found.
 type result struct {
 	group *art.TrajectoryGroup
 	mean  float64 // reward

@@ -34,7 +34,6 @@ import (
 	"github.com/goart-dev/art/internal/quantity"
 )
 
-// settings are the flags.
 type settings struct {
 	server, base, dir         string
 	toolFormat                string
@@ -114,7 +113,6 @@ func serveStdio(ctx context.Context, name string, seed uint64) error {
 	return d.Serve(seed).Run(ctx, &sdk.StdioTransport{})
 }
 
-// run trains and prints what came of it.
 func run(ctx context.Context, s *settings) (err error) {
 	if s.short {
 		s.steps = 10
@@ -205,7 +203,6 @@ func (s *settings) open() (*mcp.Server, *synthetic.Domain, error) {
 	return server, &d, err
 }
 
-// report prints the validations.
 func report(outcome *agents.Outcome) {
 	for _, v := range outcome.Validations {
 		fmt.Printf("validation at step %3d: %.3f of %s", v.Step, v.Score, quantity.Of(v.Scenarios, "scenario"))
@@ -219,7 +216,6 @@ func report(outcome *agents.Outcome) {
 	}
 }
 
-// draw plots training and validation.
 func draw(ctx context.Context, m *models, model *art.Model) error {
 	dir, err := m.backend.Dir(model)
 	if err != nil {

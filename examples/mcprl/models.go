@@ -28,7 +28,6 @@ type models struct {
 	closers []func() error
 }
 
-// local opens the backend of this process.
 func (m *models) local(ctx context.Context) (*local.Backend, error) {
 	if m.backend != nil {
 		return m.backend, nil
@@ -41,7 +40,6 @@ func (m *models) local(ctx context.Context) (*local.Backend, error) {
 	return b, nil
 }
 
-// trained returns the model that is trained.
 func (m *models) trained(ctx context.Context) (*art.Model, error) {
 	b, err := m.local(ctx)
 	if err != nil {

@@ -39,7 +39,6 @@ func main() {
 	}
 }
 
-// run opens the backend and trains.
 func run(ctx context.Context) error {
 	fmt.Printf("loading %s, then measuring it\n", *base)
 	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Slots: 64, Context: 128})

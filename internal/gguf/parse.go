@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// parse reads the parts of a file one after the other.
 func (f *File) parse(content []byte) {
 	r := &reader{rest: content}
 	magic := string(r.take(4))
@@ -42,7 +41,6 @@ func (f *File) parse(content []byte) {
 	f.assignData(content, len(content)-len(r.rest), offsets)
 }
 
-// name reads a string that names something.
 func (r *reader) name(what string) string {
 	s := r.string()
 	if s == "" || !utf8.ValidString(s) {
@@ -103,7 +101,6 @@ func (f *File) assignData(content []byte, header int, offsets []uint64) {
 	}
 }
 
-// reader reads a file field by field.
 type reader struct{ rest []byte }
 
 // formatError is the panic of a file that is not valid. [Parse] recovers it.
@@ -114,7 +111,6 @@ func fail(format string, args ...any) {
 	panic(formatError{fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))})
 }
 
-// take returns the next n bytes.
 func (r *reader) take(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		fail("the header needs %d more bytes and the file has %d; it is truncated", n, len(r.rest))

@@ -86,7 +86,6 @@ func blocks(t Type, one func(y []float32, block []byte)) func(y []float32, data 
 	}
 }
 
-// readF16 reads a float16.
 func readF16(b []byte) float32 { return float16.Float32(binary.LittleEndian.Uint16(b)) }
 
 // Type is the encoding of the elements of a tensor, with ggml's number.

@@ -18,22 +18,13 @@ func Open(path string) (content []byte, unmap func() error, err error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	size, err := fileSize(f)
+	info, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
-	return contentOf(f, size)
-}
-
-// fileSize returns the size of an open regular file as an int, which is what a slice can hold.
-func fileSize(f *os.File) (int, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	size := int(info.Size())
+	size := int(info.Size()) // what a slice can hold
 	if !info.Mode().IsRegular() || int64(size) != info.Size() {
-		return 0, fmt.Errorf("%s: not a regular file that fits into memory", f.Name())
+		return nil, nil, fmt.Errorf("%s: not a regular file that fits into memory", path)
 	}
-	return size, nil
+	return contentOf(f, size)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 )
 
-// contentOf reads a file.
 func contentOf(f *os.File, size int) (content []byte, unmap func() error, err error) {
 	content = make([]byte, size)
 	if _, err := io.ReadFull(f, content); err != nil {

@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// contentOf maps a file.
 func contentOf(f *os.File, size int) (content []byte, unmap func() error, err error) {
 	if size == 0 { // which cannot be mapped
 		return nil, func() error { return nil }, nil

@@ -35,11 +35,11 @@ func TestOpen_Python(t *testing.T) {
 	require.True(t, math.IsNaN(float64(values[5])))
 
 	scalar, _ := f.Tensor("scalar")
-	require.Equal(t, Tensor{"scalar", I64, []int{}, []byte{7, 0, 0, 0, 0, 0, 0, 0}}, scalar)
+	require.Equal(t, Tensor{"scalar", "I64", []int{}, []byte{7, 0, 0, 0, 0, 0, 0, 0}}, scalar)
 	_, err = scalar.Float32s()
 	require.ErrorContains(t, err, "only F32, F16 and BF16")
 	mask, _ := f.Tensor("mask")
-	require.Equal(t, Tensor{"mask", Bool, []int{3}, []byte{1, 0, 1}}, mask)
+	require.Equal(t, Tensor{"mask", "BOOL", []int{3}, []byte{1, 0, 1}}, mask)
 	none, _ := f.Tensor("none")
 	require.Equal(t, []int{0, 4}, none.Shape)
 	require.Empty(t, none.Data)
@@ -54,10 +54,10 @@ func TestWrite_Golden(t *testing.T) {
 		0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, float32(math.Inf(1)), math.MaxFloat32, 1.0 / 3,
 	})
 	tensors := []Tensor{
-		{"bytes", U8, []int{3}, []byte{1, 2, 3}}, // what follows is not aligned
+		{"bytes", "U8", []int{3}, []byte{1, 2, 3}}, // what follows is not aligned
 		weight,
 		{"none", F16, []int{0, 4}, nil},
-		{`żółw "q"`, I8, nil, []byte{0xfb}},
+		{`żółw "q"`, "I8", nil, []byte{0xfb}},
 	}
 	var b bytes.Buffer
 	require.NoError(t, Write(&b, tensors, map[string]string{"note": `a "b" <c> żółw`, "format": "pt"}))

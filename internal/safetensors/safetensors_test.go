@@ -142,7 +142,7 @@ func TestOpen(t *testing.T) {
 func TestWrite_Alignment(t *testing.T) {
 	for i := range 20 {
 		var b bytes.Buffer
-		require.NoError(t, Write(&b, []Tensor{{strings.Repeat("n", i), U8, []int{1}, []byte{42}}}, nil))
+		require.NoError(t, Write(&b, []Tensor{{strings.Repeat("n", i), "U8", []int{1}, []byte{42}}}, nil))
 		header := binary.LittleEndian.Uint64(b.Bytes())
 		require.Zero(t, header%8)
 		require.Equal(t, byte('{'), b.Bytes()[8])
@@ -161,14 +161,14 @@ func TestWrite_Empty(t *testing.T) {
 }
 
 func TestWrite_Refused(t *testing.T) {
-	a := Tensor{"a", U8, []int{1}, []byte{1}}
+	a := Tensor{"a", "U8", []int{1}, []byte{1}}
 	for want, c := range map[string]struct {
 		tensors  []Tensor
 		metadata map[string]string
 	}{
 		`two tensors are named "a"`:       {tensors: []Tensor{a, a}},
-		`may not be named "__metadata__"`: {tensors: []Tensor{{"__metadata__", U8, []int{1}, []byte{1}}}},
-		`is not UTF-8`:                    {tensors: []Tensor{{"\xff", U8, []int{1}, []byte{1}}}},
+		`may not be named "__metadata__"`: {tensors: []Tensor{{"__metadata__", "U8", []int{1}, []byte{1}}}},
+		`is not UTF-8`:                    {tensors: []Tensor{{"\xff", "U8", []int{1}, []byte{1}}}},
 		`metadata "k" is not UTF-8`:       {metadata: map[string]string{"k": "\xff"}},
 		`needs 8 bytes and there are 12`:  {tensors: []Tensor{NewFloat32("a", []int{2}, make([]float32, 3))}},
 		`unknown dtype "X"`:               {tensors: []Tensor{{"a", "X", nil, nil}}},
@@ -205,7 +205,7 @@ func TestWrite_Errors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f,
-		Write(&b, []Tensor{NewFloat32("a", []int{1, 2}, []float32{1, float32(math.NaN())}), {"b", F4, []int{2}, []byte{1}}},
+		Write(&b, []Tensor{NewFloat32("a", []int{1, 2}, []float32{1, float32(math.NaN())}), {"b", "F4", []int{2}, []byte{1}}},
 			map[string]string{"k": "v"}))
 	f.Add(b.Bytes())
 	f.Add(file(`{"a":{"dtype":"U8","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}}`, 0))

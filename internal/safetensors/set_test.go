@@ -27,7 +27,7 @@ func folder(t *testing.T, files map[string]any) string {
 	return dir
 }
 
-func byteTensor(name string, value byte) Tensor { return Tensor{name, U8, []int{1}, []byte{value}} }
+func byteTensor(name string, value byte) Tensor { return Tensor{name, "U8", []int{1}, []byte{value}} }
 
 func TestOpenIndex_Single(t *testing.T) {
 	s, err := OpenIndex(folder(t, map[string]any{singleName: []Tensor{byteTensor("b", 1), byteTensor("a", 2)}}))

@@ -67,14 +67,14 @@ func TestFloat32s_F32(t *testing.T) {
 
 func TestFloat32s_Refused(t *testing.T) {
 	for want, tensor := range map[string]Tensor{
-		"only F32, F16 and BF16":         {"t", F64, []int{1}, make([]byte, 8)},
+		"only F32, F16 and BF16":         {"t", "F64", []int{1}, make([]byte, 8)},
 		"needs 8 bytes and there are 4":  {"t", F32, []int{2}, make([]byte, 4)},
 		`unknown dtype "F128"`:           {"t", "F128", nil, nil},
 		"negative dimension":             {"t", F32, []int{-1}, nil},
 		"overflows":                      {"t", F32, []int{1 << 40, 1 << 40}, nil},
-		"does not fill whole bytes":      {"t", F4, []int{3}, make([]byte, 2)},
+		"does not fill whole bytes":      {"t", "F4", []int{3}, make([]byte, 2)},
 		"65 dimensions, more than 64":    {"t", F32, make([]int, 65), nil},
-		"needs 3 bytes and there are 99": {"t", F6E2M3, []int{4}, make([]byte, 99)},
+		"needs 3 bytes and there are 99": {"t", "F6_E2M3", []int{4}, make([]byte, 99)},
 	} {
 		_, err := tensor.Float32s()
 		require.ErrorContains(t, err, want)
@@ -84,6 +84,6 @@ func TestFloat32s_Refused(t *testing.T) {
 
 func TestDType_Bits(t *testing.T) {
 	require.Equal(t, 16, BF16.Bits())
-	require.Equal(t, 6, F6E3M2.Bits())
+	require.Equal(t, 6, DType("F6_E3M2").Bits())
 	require.Zero(t, DType("F128").Bits())
 }

@@ -33,7 +33,6 @@ func openCache(dir string, name Name) (cache, error) {
 	return cache{root, repoFolder(name)}, nil
 }
 
-// makeCache creates the folder if needed, and opens it.
 func makeCache(dir string, name Name) (cache, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return cache{}, fmt.Errorf("cache: %w; HF_HUB_CACHE names another folder", err)
@@ -79,7 +78,6 @@ func (c cache) setCommit(revision, commit string) error {
 	})
 }
 
-// has reports whether a file of a commit is in the cache.
 func (c cache) has(commit, file string) (bool, error) { return c.isFile(c.filePath(commit, file)) }
 
 // lacks reports whether it is known that a commit has no such file.
@@ -99,7 +97,6 @@ func (c cache) isFile(name string) (bool, error) {
 	return true, nil
 }
 
-// setAbsent records that a commit has no such file.
 func (c cache) setAbsent(commit, file string) error {
 	name := c.absentPath(commit, file)
 	if err := c.root.MkdirAll(path.Dir(name), 0o777); err != nil {
@@ -108,7 +105,6 @@ func (c cache) setAbsent(commit, file string) error {
 	return c.root.WriteFile(name, nil, 0o666)
 }
 
-// link links a file of a commit to its blob.
 func (c cache) link(commit, file string, d digest) error {
 	name := c.filePath(commit, file)
 	target, err := filepath.Rel(path.Dir(name), c.blobPath(d))

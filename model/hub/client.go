@@ -35,7 +35,6 @@ type client struct {
 	name Name
 }
 
-// listing is the hub's description of a revision.
 type listing struct {
 	Commit string   `json:"sha"`
 	Files  fileList `json:"siblings"`
@@ -64,7 +63,6 @@ func (l *fileList) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// remoteFile is a file of a commit.
 type remoteFile struct {
 	name   string
 	size   int64
@@ -79,10 +77,8 @@ func defaultClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// errSlowListing is the error of a description that does not arrive.
 var errSlowListing = errors.New("the hub does not finish its description of the model")
 
-// list requests the commit of the revision and its files.
 func (c *client) list(ctx context.Context) (listing, error) {
 	var l listing
 	address := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", c.Endpoint, c.name.Repo,
@@ -118,7 +114,6 @@ func (c *client) list(ctx context.Context) (listing, error) {
 	return l, err
 }
 
-// names returns the names of the files.
 func (l listing) names() []string {
 	names := make([]string, len(l.Files))
 	for i, f := range l.Files {
@@ -127,7 +122,6 @@ func (l listing) names() []string {
 	return names
 }
 
-// address returns the URL of a file.
 func (c *client) address(commit, file string) string {
 	return fmt.Sprintf("%s/%s/resolve/%s/%s", c.Endpoint, c.name.Repo, commit, (&url.URL{Path: file}).EscapedPath())
 }
@@ -153,13 +147,14 @@ func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInf
 	if err := checkSize(file.Name, out.size); err != nil {
 		return out, err
 	}
-	if size := listedSize(file); size > 0 && size != out.size {
+	sum, size := listed(file)
+	if size > 0 && size != out.size {
 		return out, fmt.Errorf("%s: the hub lists %d bytes and sends %d: its responses contradict each other",
 			file.Name, size, out.size)
 	}
-	if listed := listedDigest(file); listed != "" && listed != string(out.digest) {
+	if sum != "" && sum != string(out.digest) {
 		return out, fmt.Errorf("%s: the hub lists the checksum %s and sends %s: its responses contradict each other",
-			file.Name, listed, out.digest)
+			file.Name, sum, out.digest)
 	}
 	return out, nil
 }
@@ -178,28 +173,16 @@ func readHead(resp *http.Response) (digest, int64, error) {
 	if size < 0 {
 		return "", 0, fmt.Errorf("the server gives no size for it: use another HF_ENDPOINT")
 	}
-	etag := resp.Header.Get(hfhub.HeaderXLinkedETag)
-	if etag == "" {
-		etag = resp.Header.Get("ETag")
-	}
-	d, err := parseDigest(etag)
+	d, err := parseDigest(cmp.Or(resp.Header.Get(hfhub.HeaderXLinkedETag), resp.Header.Get("ETag")))
 	return d, size, err
 }
 
-// listedDigest returns the digest in a listing, or "" if the hub gives none.
-func listedDigest(file hfhub.FileInfo) string {
+// listed returns the digest and the size in a listing, "" and 0 where the hub gives none.
+func listed(file hfhub.FileInfo) (digest string, size int64) {
 	if file.LFS != nil {
-		return file.LFS.SHA256
+		return file.LFS.SHA256, file.LFS.Size
 	}
-	return file.BlobID
-}
-
-// listedSize returns the size in a listing, or 0 if the hub gives none.
-func listedSize(file hfhub.FileInfo) int64 {
-	if file.LFS != nil {
-		return file.LFS.Size
-	}
-	return file.Size
+	return file.BlobID, file.Size
 }
 
 // do makes a request for a file, from an offset on.
@@ -231,7 +214,6 @@ func (c *client) do(
 	return resp, nil
 }
 
-// redirectPolicy is an http.Client's CheckRedirect.
 type redirectPolicy = func(req *http.Request, via []*http.Request) error
 
 // followAll follows every redirect, and drops the token for servers other than the hub.

@@ -132,5 +132,4 @@ func (d digest) hash(size int64) hash.Hash {
 	return h
 }
 
-// is reports whether a finished hash is the digest.
 func (d digest) is(h hash.Hash) bool { return fmt.Sprintf("%x", h.Sum(nil)) == string(d) }

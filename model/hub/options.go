@@ -50,7 +50,6 @@ type Progress struct {
 	Total int64  // bytes of all files of the pull; it grows when an index lists more
 }
 
-// resolve returns the options with their defaults.
 func (o *Options) resolve() (Options, error) {
 	var out Options
 	if o != nil {
@@ -77,7 +76,6 @@ func (o *Options) resolve() (Options, error) {
 	return out, nil
 }
 
-// homeFolder returns the folder of the token and the cache.
 func homeFolder() (string, error) {
 	return folder(cmp.Or(os.Getenv("HF_HOME"), filepath.Dir(hfhub.DefaultCacheDir())))
 }

@@ -49,7 +49,6 @@ func prepare(name string, opts *Options) (Name, Options, error) {
 	return n, o, err
 }
 
-// pull is a Pull under way.
 type pull struct {
 	client
 	store   cache
@@ -115,7 +114,6 @@ func (p *pull) getAll(ctx context.Context) error {
 	return p.get(ctx, shards)
 }
 
-// checkConfig checks the configuration, which has been fetched.
 func (p *pull) checkConfig() error {
 	if p.Check == nil {
 		return nil
@@ -130,7 +128,6 @@ func (p *pull) checkConfig() error {
 	return nil
 }
 
-// get fetches files that are not in the cache.
 func (p *pull) get(ctx context.Context, names []string) error {
 	p.files = append(p.files, names...)
 	missing, err := p.missing(ctx, names)
@@ -188,7 +185,6 @@ func (c cache) readSmall(commit, file string) ([]byte, error) {
 	return c.root.ReadFile(name)
 }
 
-// readIndex returns the names of the shards.
 func readIndex(store cache, commit string) ([]string, error) {
 	content, err := store.readSmall(commit, indexFile)
 	if err != nil {
@@ -263,7 +259,6 @@ func (c cache) find(n Name, offline bool) (*Snapshot, error) {
 	return newSnapshot(c, n, commit, files), nil
 }
 
-// weights returns the names of the files with the weights.
 func (c cache) weights(commit string) ([]string, error) {
 	sharded, err := c.has(commit, indexFile)
 	if err != nil || !sharded {

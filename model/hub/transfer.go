@@ -97,7 +97,6 @@ func (t *transfer) resume() (resumed bool, err error) {
 	return t.have > 0, nil
 }
 
-// restart discards the part.
 func (t *transfer) restart() error {
 	t.sum, t.have = t.want.digest.hash(t.want.size), 0
 	t.report(0)
@@ -126,7 +125,6 @@ func (t *transfer) complete(ctx context.Context) error {
 	return nil
 }
 
-// get makes one request for the rest.
 func (t *transfer) get(ctx context.Context) error {
 	if t.have == t.want.size {
 		return nil
@@ -157,7 +155,6 @@ func (t *transfer) get(ctx context.Context) error {
 	return t.read(ctx, resp.Body, watch)
 }
 
-// read appends a body.
 func (t *transfer) read(ctx context.Context, body io.Reader, watch *time.Timer) error {
 	buffer := make([]byte, 1<<20)
 	for t.have < t.want.size {

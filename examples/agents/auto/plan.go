@@ -67,7 +67,6 @@ func (p *Project) plan(ctx context.Context) (*Plan, error) {
 	return plan, writeJSON(filepath.Join(p.Dir, "plan.json"), plan)
 }
 
-// same refuses a plan for another task.
 func (p *Project) same(plan *Plan) error {
 	if plan.Task == p.Task && len(plan.Train) > 0 && len(plan.Held) > 0 {
 		return nil
@@ -103,7 +102,6 @@ func (p *Project) inputs(ctx context.Context) ([]Input, error) {
 var inputSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","minLength":1,` +
 	`"maxLength":600}},"required":["input"],"additionalProperties":false}`)
 
-// write asks for one text.
 func (p *Project) write(ctx context.Context, prompt string, most int) (string, error) {
 	response, err := p.Writer.Complete(ctx, &art.History{Messages: []art.Message{art.User(prompt)}},
 		&art.ChatOptions{Temperature: new(0.3), MaxTokens: &p.MaxTokens})
@@ -155,7 +153,6 @@ func rubricPrompt(task string) string {
 		"each begins with \"- \". What can be checked comes before taste. " + "Nothing but the lines."
 }
 
-// readJSON reads a file of the project.
 func readJSON(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -128,7 +128,6 @@ func (p *Project) Run(ctx context.Context) (*Result, error) {
 	return result, p.store(result)
 }
 
-// rollout is one reply.
 func (plan *Plan) rollout(m *art.Model, opts *art.ChatOptions) func(context.Context, Input) (*art.Trajectory, error) {
 	return func(ctx context.Context, in Input) (*art.Trajectory, error) {
 		t := art.NewTrajectory(art.System(plan.System))

@@ -92,7 +92,6 @@ func describe(m *art.Model) string {
 // reply is the last message.
 func reply(t *art.Trajectory) string { return t.Messages[len(t.Messages)-1].Content }
 
-// store writes the result and its page.
 func (p *Project) store(r *Result) error {
 	if err := writeJSON(filepath.Join(p.Dir, "result.json"), r); err != nil {
 		return err

@@ -72,7 +72,6 @@ func (a *Agent) Run(ctx context.Context, model *art.Model, s Scenario, opts *art
 	return r.t, r.finish(ctx, s)
 }
 
-// begin starts the conversation.
 func (a *Agent) begin(s Scenario, about *Description) *art.Trajectory {
 	system := a.System
 	if system == "" {
@@ -97,7 +96,6 @@ func (a *Agent) begin(s Scenario, about *Description) *art.Trajectory {
 
 func (a *Agent) maxTurns() int { return cmp.Or(a.MaxTurns, 10) }
 
-// rollout is an agent at work.
 type rollout struct {
 	agent   *Agent
 	session *Session
@@ -159,7 +157,6 @@ func (r *rollout) call(ctx context.Context, c *art.ToolCall) error {
 	return nil
 }
 
-// carryOut calls a tool of the agent or of the server.
 func (r *rollout) carryOut(ctx context.Context, c *art.ToolCall) (text string, failed bool, err error) {
 	arguments := json.RawMessage(cmp.Or(c.Arguments, "{}"))
 	var args map[string]any

@@ -70,7 +70,6 @@ func (d *Description) differs(other *Description) string {
 	return strings.Join(differences, ", ")
 }
 
-// byName maps names of tools to their JSON.
 func byName(tools []art.Tool) map[string]string {
 	m := map[string]string{}
 	for i := range tools {
@@ -142,7 +141,6 @@ func (s *Session) list(ctx context.Context) (about Description, err error) {
 	return about, err
 }
 
-// addTools adds the tools of a page.
 func (d *Description) addTools(tools []*sdk.Tool) error {
 	for _, t := range tools {
 		converted, err := convertTool(t)
@@ -207,7 +205,6 @@ func orderedSchema(schema json.RawMessage) (json.RawMessage, error) {
 	return b.Bytes(), err
 }
 
-// maxDepth bounds how deep schemas are nested.
 const maxDepth = 64
 
 // writeSchema writes a value of a schema: an object is a schema itself.
@@ -237,7 +234,6 @@ func writeSchema(b *bytes.Buffer, value any, depth int) error {
 	return err
 }
 
-// writeObject writes the given keys of an object.
 func writeObject(b *bytes.Buffer, object map[string]any, keys []string, depth int) error {
 	b.WriteByte('{')
 	for i, key := range keys {
@@ -280,7 +276,6 @@ func keysInOrder(object map[string]any, first []string) []string {
 	return keys
 }
 
-// required returns the names that a schema requires, in its order.
 func required(schema map[string]any) []string {
 	list, _ := schema["required"].([]any)
 	var names []string

@@ -105,7 +105,6 @@ func Load(dir string, now *Description) (train, val []Scenario, err error) {
 	return train, val, err
 }
 
-// readScenarios reads a file and checks what is in it.
 func readScenarios(path string) ([]Scenario, error) {
 	list, err := readJSONL[Scenario](path)
 	if err != nil {
@@ -128,10 +127,8 @@ func readScenarios(path string) ([]Scenario, error) {
 	return list, nil
 }
 
-// maxTask is the most characters of a task.
 const maxTask = 2000
 
-// check says what is wrong with a scenario.
 func (s Scenario) check() error {
 	switch {
 	case strings.TrimSpace(s.Task) == "":

@@ -107,7 +107,6 @@ func InProcess(name string, begin func() *sdk.Server, opts *Options) *Server {
 	return s
 }
 
-// overHTTP returns a server behind a URL.
 func overHTTP(name, address string, sse bool, opts *Options) (*Server, error) {
 	u, err := url.Parse(address)
 	if err == nil && u.Host == "" {
@@ -261,7 +260,6 @@ type tail struct {
 	text   []byte
 }
 
-// maxTail is how many bytes are kept.
 const maxTail = 500
 
 // Write implements [io.Writer].

@@ -180,7 +180,6 @@ func textOf(result *sdk.CallToolResult) string {
 	return strings.Join(parts, "\n")
 }
 
-// contentText is one part of a result.
 func contentText(c sdk.Content) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:
@@ -197,7 +196,6 @@ func contentText(c sdk.Content) string {
 	return fmt.Sprintf("[%T]", c)
 }
 
-// contentsText is what the model reads of resources.
 func contentsText(list []*sdk.ResourceContents) string {
 	var parts []string
 	for _, c := range list {

@@ -135,7 +135,6 @@ func (g *generator) around(m *Message, month, day int, about string) bool {
 	return kind > 2
 }
 
-// levelOf says for which level a message is.
 func (g *generator) levelOf(named, around bool) int {
 	switch {
 	case !named:
@@ -146,7 +145,6 @@ func (g *generator) levelOf(named, around bool) int {
 	return Named
 }
 
-// ask adds the question about a message.
 func (g *generator) ask(q Question, m *Message, month int, held bool) {
 	if g.level == Dated {
 		q.From = m.From

@@ -95,7 +95,6 @@ func (s *Store) Read(ctx context.Context, id string) (m Message, ok bool, err er
 	return found[0], true, nil
 }
 
-// query selects messages.
 func (s *Store) query(ctx context.Context, rest string, args ...any) ([]Message, error) {
 	const columns = "SELECT id, sender, recipient, date, mail.subject, mail.body FROM mail "
 	rows, err := s.db.QueryContext(ctx, columns+rest, args...)

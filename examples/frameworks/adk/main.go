@@ -59,7 +59,6 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	return answer.String(), nil
 }
 
-// newAgent returns an agent with the tools of the desk.
 func newAgent(m model.LLM, desk *frameworks.Desk) (agent.Agent, error) {
 	find, err := functiontool.New(
 		functiontool.Config{Name: frameworks.FindOrder, Description: frameworks.FindOrderAbout},

@@ -65,7 +65,6 @@ func carryOut(desk *frameworks.Desk, content []anthropic.ContentBlockUnion) (
 	return text, results, nil
 }
 
-// tool describes a tool with one parameter.
 func tool(name, about, parameter string) anthropic.ToolUnionParam {
 	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 		Name: name, Description: anthropic.String(about), InputSchema: anthropic.ToolInputSchemaParam{

@@ -33,7 +33,6 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	return reply.Content, nil
 }
 
-// newTools returns the tools.
 func newTools(desk *frameworks.Desk) ([]tool.BaseTool, []*schema.ToolInfo, error) {
 	find, err := utils.InferTool(frameworks.FindOrder, frameworks.FindOrderAbout,
 		func(_ context.Context, args frameworks.CustomerArgs) (string, error) {
@@ -68,7 +67,6 @@ func newTools(desk *frameworks.Desk) ([]tool.BaseTool, []*schema.ToolInfo, error
 	return list, infos, nil
 }
 
-// newGraph connects the nodes.
 func newGraph(ctx context.Context, e *frameworks.Env) (compose.Runnable[[]*schema.Message, *schema.Message], error) {
 	tools, infos, err := newTools(e.Desk)
 	if err != nil {
@@ -104,7 +102,6 @@ func newGraph(ctx context.Context, e *frameworks.Env) (compose.Runnable[[]*schem
 	return g.Compile(ctx, compose.WithMaxRunSteps(2*frameworks.MaxTurns))
 }
 
-// conversation is the state of a run.
 type conversation struct{ messages []*schema.Message }
 
 // remember adds what is new to the conversation, and hands all of it to the model.

@@ -20,10 +20,8 @@ import (
 	"github.com/goart-dev/art/examples/frameworks"
 )
 
-// rollouts is how many a check plays.
 const rollouts = 50
 
-// played is one run of an agent.
 type played struct {
 	t      *art.Trajectory
 	answer string
@@ -145,7 +143,6 @@ func summary(t *testing.T, runs []played) (r Result) {
 	return r
 }
 
-// modelName is the name of the model.
 const modelName = "player"
 
 // fake is a backend whose n-th reply is sampled as the token n, and says so. Replies call tools at random, some of them
@@ -196,7 +193,6 @@ func (f *fake) Complete(_ context.Context, m *art.Model, req *art.ChatRequest) (
 	}, nil
 }
 
-// reply writes the n-th reply.
 func (f *fake) reply(n int32, req *art.ChatRequest) art.Message {
 	rng := rand.New(rand.NewPCG(f.seed, uint64(n)))
 	results := 0
@@ -249,7 +245,6 @@ func call(id string, tools []art.Tool, rng *rand.Rand) art.ToolCall {
 	return c
 }
 
-// sampled returns the ids of all replies.
 func (f *fake) sampled() []int32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -48,7 +48,6 @@ func (r *remote) start(ctx context.Context, s driver.HTTPServer, command []strin
 	return err
 }
 
-// play is a [frameworks.Play].
 func (r *remote) play(ctx context.Context, e *frameworks.Env) (*art.Trajectory, string, error) {
 	var opened struct{ ID, Base string }
 	if err := r.call(ctx, "POST", "/v1/rollouts", map[string]any{"model": e.Model.Name()}, &opened); err != nil {

@@ -31,7 +31,6 @@ type outcome struct {
 	Broken string `json:"broken"`
 }
 
-// worker is a process that runs jobs.
 type worker struct {
 	mu      sync.Mutex
 	jobs    *json.Encoder
@@ -80,7 +79,6 @@ func (w *worker) read(out io.Reader) error {
 	}
 }
 
-// do runs a job.
 func (w *worker) do(ctx context.Context, j *job) (outcome, error) {
 	done := make(chan outcome, 1)
 	w.mu.Lock()

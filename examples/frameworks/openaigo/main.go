@@ -54,7 +54,6 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	return "", errors.New("too many turns")
 }
 
-// tool describes a tool with one parameter.
 func tool(name, about, parameter string) openai.ChatCompletionToolUnionParam {
 	return openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 		Name: name, Description: openai.String(about), Parameters: openai.FunctionParameters{

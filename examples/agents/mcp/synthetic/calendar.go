@@ -15,10 +15,8 @@ var Calendar = Domain{
 	Name: "calendar", New: func(seed uint64) World { return newCalendar(seed) }, scenarios: calendarScenarios,
 }
 
-// event is an entry.
 type event struct{ id, title, day, time string }
 
-// calendar is the world of the calendar.
 type calendar struct{ list []event }
 
 const numEvents = 150
@@ -29,7 +27,6 @@ var (
 	kinds    = strings.Fields("lunch call talk walk class game tour visit party dinner")
 )
 
-// newCalendar makes the events of a seed.
 func newCalendar(seed uint64) *calendar {
 	rng := rand.New(rand.NewPCG(seed, 0xca1))
 	ids, titles := ids(rng, numEvents, 100, 999), rng.Perm(len(kinds)*len(partners))

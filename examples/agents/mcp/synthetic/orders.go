@@ -12,10 +12,8 @@ import (
 // Orders is a shop. A customer has one order.
 var Orders = Domain{Name: "orders", New: func(seed uint64) World { return newOrders(seed) }, scenarios: orderScenarios}
 
-// order is a purchase.
 type order struct{ id, customer, status, city string }
 
-// orders is the world of the shop.
 type orders struct{ list []order }
 
 const numOrders = 180

@@ -121,7 +121,6 @@ func arguments(t *Tool, text json.RawMessage) (map[string]string, error) {
 	return args, nil
 }
 
-// carryOut calls a tool of a world with arguments as the model wrote them.
 func carryOut(w World, tool string, text json.RawMessage) (string, error) {
 	tools := w.Tools()
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == tool })
@@ -160,7 +159,6 @@ func (d Domain) Serve(seed uint64) *sdk.Server {
 	return server
 }
 
-// about lists the tools of a world.
 func about(w World) string {
 	var b strings.Builder
 	for _, t := range w.Tools() {
@@ -169,7 +167,6 @@ func about(w World) string {
 	return b.String()
 }
 
-// schema describes the parameters.
 func (t *Tool) schema() json.RawMessage {
 	var properties, required []string
 	for _, name := range t.Params {

@@ -44,7 +44,6 @@ func (l *LLM) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool
 	}
 }
 
-// generate answers a request.
 func (l *LLM) generate(ctx context.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
 	h, err := history(req)
 	if err != nil {
@@ -89,7 +88,6 @@ func (l *LLM) settings(c *genai.GenerateContentConfig) (*art.ChatOptions, error)
 	return &opts, nil
 }
 
-// history converts a request: its system instruction, contents and tools.
 func history(req *model.LLMRequest) (*art.History, error) {
 	h := &art.History{}
 	if c := req.Config; c != nil {
@@ -118,7 +116,6 @@ func history(req *model.LLMRequest) (*art.History, error) {
 	return h, nil
 }
 
-// toolsOf converts the functions of a tool.
 func toolsOf(t *genai.Tool) (tools []art.Tool, err error) {
 	if len(t.FunctionDeclarations) == 0 {
 		return nil, fmt.Errorf("%w: a tool without functions, which Google's servers carry out", art.ErrUnsupported)
@@ -260,7 +257,6 @@ var finishes = map[string]genai.FinishReason{
 	art.FinishLength: genai.FinishReasonMaxTokens,
 }
 
-// answer converts a reply.
 func answer(r *art.ChatResponse) (*model.LLMResponse, error) {
 	content := &genai.Content{Role: genai.RoleModel}
 	if r.Message.Reasoning != "" {
