@@ -93,8 +93,11 @@ func Collect[T any](ctx context.Context, c *Collection[T], have []T) ([]T, []Cal
 		if len(items) < call.Asked && len(call.Dropped) == 0 {
 			call.drop(fmt.Sprintf("the answer has %d of %s", len(items), quantity.Of(call.Asked, "item")))
 		}
-		c.log(len(calls), &call)
 		calls = append(calls, call)
+		if c.Logger != nil {
+			c.Logger.Info("items were written", "kind", c.Key, "call", len(calls), "asked", call.Asked, "kept", call.Kept,
+				"dropped", call.Dropped)
+		}
 	}
 	return have, calls, nil
 }
@@ -158,13 +161,6 @@ func (c *Collection[T]) problem(item T, have []T) string {
 		}
 	}
 	return ""
-}
-
-func (c *Collection[T]) log(index int, call *Call) {
-	if c.Logger != nil {
-		c.Logger.Info("items were written", "kind", c.Key, "call", index+1, "asked", call.Asked, "kept", call.Kept,
-			"dropped", call.Dropped)
-	}
 }
 
 func (c *Collection[T]) unreadable(have int, calls []Call) error {

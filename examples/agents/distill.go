@@ -21,8 +21,7 @@ type Distillation struct {
 func (t *Training[S]) Distill(
 	ctx context.Context, teacher *art.Model, n int, keep func(*art.Trajectory) bool, cfg *art.SFTConfig,
 ) (*Distillation, error) {
-	t.setDefaults()
-	if err := t.validate(); err != nil {
+	if err := t.prepare(); err != nil {
 		return nil, err
 	}
 	if keep == nil && t.Checked {

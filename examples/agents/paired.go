@@ -197,8 +197,7 @@ func (g Gain) String() string {
 // Gain runs the same scenarios with a model of before and with the one that is trained, both greedily and with the same
 // randomness of the environment, and compares which are solved. The rollouts must be Checked. Nothing is logged.
 func (t *Training[S]) Gain(ctx context.Context, before *art.Model, scenarios []S) (Gain, error) {
-	t.setDefaults()
-	if err := t.validate(); err != nil {
+	if err := t.prepare(); err != nil {
 		return Gain{}, err
 	}
 	if !t.Checked {

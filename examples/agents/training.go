@@ -84,8 +84,7 @@ type Outcome struct {
 // split "val": "val/score", and with a control "val/win_rate" and its confidence interval. Those that an earlier
 // process logged count, so that a run which was stopped goes on where it was.
 func (t *Training[S]) Run(ctx context.Context) (*Outcome, error) {
-	t.setDefaults()
-	if err := t.validate(); err != nil {
+	if err := t.prepare(); err != nil {
 		return nil, err
 	}
 	r := &trainingRun[S]{Training: t, outcome: &Outcome{}}
@@ -118,8 +117,7 @@ func ConfigOf(rate float64) func(step int) *art.TrainConfig {
 // Compare runs the validation scenarios with the model as it is and with the control, and compares them. Nothing is
 // logged.
 func (t *Training[S]) Compare(ctx context.Context) (*Tally, error) {
-	t.setDefaults()
-	if err := t.validate(); err != nil {
+	if err := t.prepare(); err != nil {
 		return nil, err
 	}
 	if t.Control == nil {
@@ -133,7 +131,8 @@ func (t *Training[S]) Compare(ctx context.Context) (*Tally, error) {
 	return r.compare(ctx, g.Trajectories)
 }
 
-func (t *Training[S]) setDefaults() {
+// prepare sets the defaults, and lists every problem.
+func (t *Training[S]) prepare() error {
 	t.Steps, t.Batch, t.Group = cmp.Or(t.Steps, 40), cmp.Or(t.Batch, 4), cmp.Or(t.Group, 8)
 	t.Concurrency, t.Every = cmp.Or(t.Concurrency, 16), cmp.Or(t.Every, 10)
 	t.MaxFailureFraction = cmp.Or(t.MaxFailureFraction, 0.5)
@@ -143,10 +142,6 @@ func (t *Training[S]) setDefaults() {
 	if t.Logger == nil {
 		t.Logger = slog.New(slog.DiscardHandler)
 	}
-}
-
-// validate lists every problem.
-func (t *Training[S]) validate() error {
 	var problems []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {

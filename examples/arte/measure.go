@@ -21,37 +21,23 @@ type rollout = func(context.Context, mailbox.Question) (*art.Trajectory, error)
 func (e *experiment) held() []mailbox.Question { return e.box.Held[:min(*count, len(e.box.Held))] }
 
 // compare prints the head of the table, and the agents that are not trained.
-func (e *experiment) compare(ctx context.Context) error {
+func (e *experiment) compare(ctx context.Context) {
 	fmt.Printf("%3d held-out questions   reward", len(e.held()))
 	for _, m := range measures {
 		fmt.Printf("  %-22s", m[1])
 	}
 	fmt.Println()
-	agents := []struct {
-		name string
-		run  rollout
-	}{
-		{"oracle", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-			return e.answer(oracle(q))(ctx, q)
-		}},
-		{"random calls", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
-			return e.answer(chance(art.Rand(ctx)))(ctx, q)
-		}},
+	e.measure(ctx, "oracle", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+		return e.answer(oracle(q))(ctx, q)
+	})
+	e.measure(ctx, "random calls", func(ctx context.Context, q mailbox.Question) (*art.Trajectory, error) {
+		return e.answer(chance(art.Rand(ctx)))(ctx, q)
+	})
+	if *url != "" {
+		other, err := prompted(ctx, *url, *name)
+		check(err)
+		e.measure(ctx, *name, e.answer(greedy(other)))
 	}
-	for _, a := range agents {
-		if _, err := e.measure(ctx, a.name, a.run); err != nil {
-			return err
-		}
-	}
-	if *url == "" {
-		return nil
-	}
-	other, err := prompted(ctx, *url, *name)
-	if err != nil {
-		return err
-	}
-	_, err = e.measure(ctx, *name, e.answer(greedy(other)))
-	return err
 }
 
 // greedy is the policy of a model that always takes the likeliest token.
@@ -70,18 +56,15 @@ func (e *experiment) measured(ctx context.Context) float64 {
 
 // evaluate answers the held-out questions greedily and returns the mean reward.
 func (e *experiment) evaluate(ctx context.Context) float64 {
-	g, err := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), e.answer(greedy(e.model)))
-	check(err)
+	g := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), e.answer(greedy(e.model)))
 	check(e.model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
 	return art.Metrics(g)["reward"]
 }
 
 // measure runs an agent once for each held-out question and prints a row of the table, with 95 % confidence intervals.
-func (e *experiment) measure(ctx context.Context, name string, run rollout) (*art.TrajectoryGroup, error) {
+func (e *experiment) measure(ctx context.Context, name string, run rollout) *art.TrajectoryGroup {
 	g, err := art.Gather(ctx, e.held(), run, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	fmt.Printf("%-22s %7.3f", name, art.Metrics(g)["reward"])
 	for _, m := range measures {
 		n := 0
@@ -92,25 +75,21 @@ func (e *experiment) measure(ctx context.Context, name string, run rollout) (*ar
 		fmt.Printf("  %5.1f%% [%5.1f, %5.1f]", 100*share, 100*low, 100*high)
 	}
 	fmt.Println()
-	return g, nil
+	return g
 }
 
-func (e *experiment) draw(ctx context.Context) error {
+func (e *experiment) draw(ctx context.Context) {
 	folder, err := e.backend.Dir(e.model)
-	if err != nil {
-		return err
-	}
+	check(err)
 	rows, err := e.backend.History(ctx, e.model)
-	if err != nil {
-		return err
-	}
+	check(err)
 	series := []plot.Series{{Name: "right answer, training", Points: plot.History(rows, "train/right"), Smooth: true}}
 	for _, m := range measures {
 		series = append(series, plot.Series{Name: m[1] + ", held out", Points: plot.History(rows, "val/"+m[0])})
 	}
 	curves := filepath.Join(folder, "reward.svg")
 	fmt.Println("curves:", curves)
-	return plot.Save(curves, &plot.Chart{
+	check(plot.Save(curves, &plot.Chart{
 		Title: fmt.Sprintf("Mail agent, level %d", *level), Y: "questions", Percent: true, Series: series,
-	})
+	}))
 }

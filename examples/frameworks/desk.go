@@ -1,7 +1,9 @@
 package frameworks
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -86,6 +88,18 @@ func (d *Desk) Call(tool, argument string) (string, error) {
 		return d.CancelOrder(argument)
 	}
 	return "Error: there is no tool of this name.", nil
+}
+
+// CallJSON is Call with arguments as the model wrote them. What is wrong with them is told to the model.
+func (d *Desk) CallJSON(tool string, arguments []byte) (string, error) {
+	var args struct{ Customer, Order string }
+	if err := json.Unmarshal(arguments, &args); err != nil {
+		return fmt.Sprintf("Error: %v.", err), nil
+	}
+	if tool == FindOrder {
+		return d.Call(tool, args.Customer)
+	}
+	return d.Call(tool, args.Order)
 }
 
 func (d *Desk) call(tool, name, value string) (string, error) {

@@ -73,9 +73,7 @@ func main() {
 		before = evaluate(ctx, model)
 	}
 	last := train(ctx, model, rewards, before)
-	curves, err := draw(ctx, backend, model, lucky, greedy)
-	check(err)
-	fmt.Println("curves:", curves)
+	draw(ctx, backend, model, lucky, greedy)
 	if *short && began < *steps && last <= before {
 		log.Fatalf("it did not learn: mean reward %.3f, then %.3f", before, last)
 	}

@@ -69,20 +69,16 @@ func measure(ctx context.Context, name string, game func(context.Context) (*art.
 }
 
 // draw plots the share of games that reach the target, beside that of the players without a model.
-func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, greedy float64) (string, error) {
+func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, greedy float64) {
 	folder, err := backend.Dir(model)
-	if err != nil {
-		return "", err
-	}
+	check(err)
 	rows, err := backend.History(ctx, model)
-	if err != nil {
-		return "", err
-	}
+	check(err)
 	level := func(share float64) []plot.Point {
 		return []plot.Point{{Value: share}, {Step: model.Step(), Value: share}}
 	}
 	curves := filepath.Join(folder, "reward.svg")
-	return curves, plot.Save(curves, &plot.Chart{
+	check(plot.Save(curves, &plot.Chart{
 		Title: "2048 on " + *size, Y: fmt.Sprintf("games that reach %d", *target), Percent: true,
 		Series: []plot.Series{
 			{Name: "training", Points: plot.History(rows, "train/win"), Smooth: true},
@@ -90,7 +86,8 @@ func draw(ctx context.Context, backend *local.Backend, model *art.Model, lucky, 
 			{Name: "random player", Points: level(lucky)},
 			{Name: "greedy player", Points: level(greedy)},
 		},
-	})
+	}))
+	fmt.Println("curves:", curves)
 }
 
 // hook is the type of art.GatherOptions.After.

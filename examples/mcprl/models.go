@@ -19,7 +19,7 @@ import (
 	"github.com/goart-dev/art/ruler"
 )
 
-// models opens the backends that are asked for, once each.
+// models opens the backends: first the one of this process, in trained, and others that are asked for, once each.
 type models struct {
 	*settings
 	backend *local.Backend
@@ -28,27 +28,15 @@ type models struct {
 	closers []func() error
 }
 
-func (m *models) local(ctx context.Context) (*local.Backend, error) {
-	if m.backend != nil {
-		return m.backend, nil
-	}
+func (m *models) trained(ctx context.Context) (*art.Model, error) {
 	b, err := local.Open(ctx, &local.Options{Dir: m.dir, Slots: 64, Context: m.context})
 	if err != nil {
 		return nil, err
 	}
 	m.backend, m.closers = b, append(m.closers, b.Close)
-	return b, nil
-}
-
-func (m *models) trained(ctx context.Context) (*art.Model, error) {
-	b, err := m.local(ctx)
-	if err != nil {
-		return nil, err
-	}
 	model := art.NewModel(m.name(), &art.ModelOptions{
 		Project: "mcprl", Base: m.settings.base, Seed: m.seed, LoRA: art.LoRA{Rank: 32},
-		ToolFormat: m.toolFormat,
-		Retention:  &art.Retention{Newest: 1, Best: "val/score"},
+		ToolFormat: m.toolFormat, Retention: &art.Retention{Newest: 1, Best: "val/score"},
 	})
 	return model, model.Register(ctx, b)
 }
@@ -102,14 +90,10 @@ func (m *models) untrained(ctx context.Context) (*art.Model, error) {
 	if m.base != nil {
 		return m.base, nil
 	}
-	b, err := m.local(ctx)
-	if err != nil {
-		return nil, err
-	}
 	m.base = art.NewModel("untrained-"+m.name(), &art.ModelOptions{
 		Project: "mcprl", Base: m.settings.base, Frozen: true, Seed: m.seed, ToolFormat: m.toolFormat,
 	})
-	return m.base, m.base.Register(ctx, b)
+	return m.base, m.base.Register(ctx, m.backend)
 }
 
 func (m *models) close() error {
@@ -142,8 +126,7 @@ func (s *settings) tasks(ctx context.Context, m *models, about *mcp.Description,
 	}
 	train, val = mcp.Split(list, s.seed)
 	fmt.Printf("%s to train on and %d to validate with, written by %s: %s\n", quantity.Of(len(train), "scenario"),
-		len(val),
-		writer.Name(), dir)
+		len(val), writer.Name(), dir)
 	return train, val, mcp.Store(dir, about, train, val)
 }
 

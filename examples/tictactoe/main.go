@@ -61,8 +61,7 @@ func main() {
 	check(err)
 	defer backend.Close()
 	fmt.Println("device:", backend.Device())
-	before, err := measured(ctx, backend, model)
-	check(err)
+	before := measured(ctx, backend, model)
 	began, after, start := model.Step(), before, time.Now()
 	if began >= *steps {
 		fmt.Printf("The run is finished: it is at step %d of %d. Train it further with -steps %d and without -short, "+
@@ -132,16 +131,14 @@ func open(ctx context.Context) (*local.Backend, *art.Model, error) {
 }
 
 // measured returns the fraction of games won or drawn at the step of the run: the logged one, or else measured now.
-func measured(ctx context.Context, backend *local.Backend, model *art.Model) (float64, error) {
+func measured(ctx context.Context, backend *local.Backend, model *art.Model) float64 {
 	rows, err := backend.History(ctx, model)
-	if err != nil {
-		return 0, err
-	}
+	check(err)
 	if share, ok := art.Logged(rows, "val/not_lost", model.Step()); ok {
 		fmt.Printf("greedy at step %d: %.1f%% of games won or drawn, as measured before\n", model.Step(), 100*share)
-		return share, nil
+		return share
 	}
-	return evaluate(ctx, model), nil
+	return evaluate(ctx, model)
 }
 
 // evaluate plays games with greedy decoding, half of them on each side, and returns the fraction won or drawn.

@@ -45,7 +45,11 @@ func (p *Project) plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan = &Plan{Task: p.Task, System: p.System, Rubric: p.Rubric, Examples: p.Examples, Spread: spread(inputs)}
+	texts := make([]string, len(inputs))
+	for i, in := range inputs {
+		texts[i] = in.Text
+	}
+	plan = &Plan{Task: p.Task, System: p.System, Rubric: p.Rubric, Examples: p.Examples, Spread: agents.Spread(texts)}
 	if plan.Spread < p.MinSpread {
 		return nil, &art.Error{Op: "auto", Err: fmt.Errorf("%w: their spread is %.2f, want %.2f", ErrAlike, plan.Spread,
 			p.MinSpread), Hint: "describe what differs between inputs, take a stronger writer, or lower MinSpread; " +
@@ -86,7 +90,7 @@ func (p *Project) inputs(ctx context.Context) ([]Input, error) {
 		Model: p.Writer, Key: "inputs", Item: inputSchema, FreeText: p.FreeText, Want: p.Inputs + p.Held, Logger: p.Logger,
 		Text: func(in Input) string { return in.Text },
 		Check: func(in Input) error {
-			if len(words(in.Text)) == 0 {
+			if strings.TrimSpace(in.Text) == "" {
 				return errors.New("an input is empty")
 			}
 			return nil
@@ -115,16 +119,6 @@ func (p *Project) write(ctx context.Context, prompt string, most int) (string, e
 	}
 	return text, nil
 }
-
-func spread(inputs []Input) float64 {
-	texts := make([]string, len(inputs))
-	for i, in := range inputs {
-		texts[i] = in.Text
-	}
-	return agents.Spread(texts)
-}
-
-func words(s string) []string { return strings.Fields(s) }
 
 // inputsPrompt asks for n inputs beside those that there are.
 func inputsPrompt(task string, n int, have []Input) []art.Message {

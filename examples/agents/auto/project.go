@@ -161,7 +161,7 @@ func (p *Project) validate() error {
 		}
 	}
 	check(p.Dir != "", "Dir is empty")
-	check(len(words(p.Task)) > 1, "the task is %q: describe it in a sentence", p.Task)
+	check(len(strings.Fields(p.Task)) > 1, "the task is %q: describe it in a sentence", p.Task)
 	check(p.Model != nil && p.Base != nil && p.Writer != nil && p.Judge != nil, "Model, Base, Writer or Judge is nil")
 	check(p.Inputs > 0 && p.Held > 0, "Inputs %d, Held %d: want > 0", p.Inputs, p.Held)
 	check(p.Group > 1 && p.Steps > 0 && p.Batch > 0 && p.Every > 0,

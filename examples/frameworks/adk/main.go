@@ -60,24 +60,18 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 }
 
 func newAgent(m model.LLM, desk *frameworks.Desk) (agent.Agent, error) {
-	find, err := functiontool.New(
+	find, errFind := functiontool.New(
 		functiontool.Config{Name: frameworks.FindOrder, Description: frameworks.FindOrderAbout},
 		func(_ agent.Context, args frameworks.CustomerArgs) (string, error) {
 			return desk.FindOrder(args.Customer)
 		})
-	if err != nil {
-		return nil, err
-	}
-	status, err := functiontool.New(
+	status, errStatus := functiontool.New(
 		functiontool.Config{Name: frameworks.OrderStatus, Description: frameworks.OrderStatusAbout},
 		func(_ agent.Context, args frameworks.OrderArgs) (string, error) { return desk.OrderStatus(args.Order) })
-	if err != nil {
-		return nil, err
-	}
-	cancel, err := functiontool.New(
+	cancel, errCancel := functiontool.New(
 		functiontool.Config{Name: frameworks.CancelOrder, Description: frameworks.CancelOrderAbout},
 		func(_ agent.Context, args frameworks.OrderArgs) (string, error) { return desk.CancelOrder(args.Order) })
-	if err != nil {
+	if err := errors.Join(errFind, errStatus, errCancel); err != nil {
 		return nil, err
 	}
 	return llmagent.New(llmagent.Config{

@@ -3,9 +3,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -55,7 +53,7 @@ func carryOut(desk *frameworks.Desk, content []anthropic.ContentBlockUnion) (
 		case "text":
 			text += block.Text
 		case "tool_use":
-			result, err := call(desk, block.Name, block.Input)
+			result, err := desk.CallJSON(block.Name, block.Input)
 			if err != nil {
 				return "", nil, err
 			}
@@ -71,21 +69,4 @@ func tool(name, about, parameter string) anthropic.ToolUnionParam {
 			Properties: map[string]any{parameter: map[string]any{"type": "string"}}, Required: []string{parameter},
 		},
 	}}
-}
-
-// call calls a tool. What is wrong with the call is told to the model.
-func call(desk *frameworks.Desk, name string, arguments json.RawMessage) (string, error) {
-	var args struct{ Customer, Order string }
-	if err := json.Unmarshal(arguments, &args); err != nil {
-		return fmt.Sprintf("Error: %v.", err), nil
-	}
-	switch name {
-	case frameworks.FindOrder:
-		return desk.FindOrder(args.Customer)
-	case frameworks.OrderStatus:
-		return desk.OrderStatus(args.Order)
-	case frameworks.CancelOrder:
-		return desk.CancelOrder(args.Order)
-	}
-	return "Error: there is no tool of this name.", nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cloudwego/eino-ext/components/model/openai"
 	"github.com/cloudwego/eino/components/tool"
@@ -34,25 +35,19 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 }
 
 func newTools(desk *frameworks.Desk) ([]tool.BaseTool, []*schema.ToolInfo, error) {
-	find, err := utils.InferTool(frameworks.FindOrder, frameworks.FindOrderAbout,
+	find, errFind := utils.InferTool(frameworks.FindOrder, frameworks.FindOrderAbout,
 		func(_ context.Context, args frameworks.CustomerArgs) (string, error) {
 			return desk.FindOrder(args.Customer)
 		})
-	if err != nil {
-		return nil, nil, err
-	}
-	status, err := utils.InferTool(frameworks.OrderStatus, frameworks.OrderStatusAbout,
+	status, errStatus := utils.InferTool(frameworks.OrderStatus, frameworks.OrderStatusAbout,
 		func(_ context.Context, args frameworks.OrderArgs) (string, error) {
 			return desk.OrderStatus(args.Order)
 		})
-	if err != nil {
-		return nil, nil, err
-	}
-	cancel, err := utils.InferTool(frameworks.CancelOrder, frameworks.CancelOrderAbout,
+	cancel, errCancel := utils.InferTool(frameworks.CancelOrder, frameworks.CancelOrderAbout,
 		func(_ context.Context, args frameworks.OrderArgs) (string, error) {
 			return desk.CancelOrder(args.Order)
 		})
-	if err != nil {
+	if err := errors.Join(errFind, errStatus, errCancel); err != nil {
 		return nil, nil, err
 	}
 	var infos []*schema.ToolInfo

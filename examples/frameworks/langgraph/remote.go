@@ -53,8 +53,8 @@ func (r *remote) play(ctx context.Context, e *frameworks.Env) (*art.Trajectory, 
 	if err := r.call(ctx, "POST", "/v1/rollouts", map[string]any{"model": e.Model.Name()}, &opened); err != nil {
 		return nil, "", err
 	}
-	r.desks.add(opened.ID, e.Desk)
-	defer r.desks.remove(opened.ID)
+	r.desks.Store(opened.ID, e.Desk)
+	defer r.desks.Delete(opened.ID)
 	done, err := r.worker.do(ctx, &job{
 		ID: opened.ID, BaseURL: r.url + opened.Base + "/v1", DeskURL: r.url + "/desk/" + opened.ID, Key: r.key,
 		Task: e.Task, System: frameworks.System, MaxTurns: frameworks.MaxTurns, Settings: settings(e.Chat),
@@ -137,16 +137,12 @@ func (r *remote) call(ctx context.Context, method, path string, body, into any) 
 const maxArgument = 1 << 16
 
 // desks serves the desks of rollouts to the worker: POST /desk/ROLLOUT/TOOL with the argument as the body.
-type desks struct{ open sync.Map }
-
-func (d *desks) add(id string, desk *frameworks.Desk) { d.open.Store(id, desk) }
-
-func (d *desks) remove(id string) { d.open.Delete(id) }
+type desks struct{ sync.Map }
 
 // handler answers requests that have the key.
 func (d *desks) handler(key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		desk, ok := d.open.Load(r.PathValue("id"))
+		desk, ok := d.Load(r.PathValue("id"))
 		if r.Header.Get("Authorization") != "Bearer "+key || !ok {
 			http.Error(w, "there is no such desk", http.StatusNotFound)
 			return

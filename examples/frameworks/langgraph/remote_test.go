@@ -160,7 +160,7 @@ func TestRemote_WorkerEnds(t *testing.T) {
 // Only the worker reaches a desk, and only that of an open rollout.
 func TestDesks_Key(t *testing.T) {
 	var d desks
-	d.add("1", frameworks.NewDesk(1, frameworks.Faults{}, art.Rand(t.Context())))
+	d.Store("1", frameworks.NewDesk(1, frameworks.Faults{}, art.Rand(t.Context())))
 	mux := http.NewServeMux()
 	mux.Handle("POST /desk/{id}/{tool}", d.handler("secret"))
 	for _, c := range []struct{ id, key, want string }{

@@ -3,9 +3,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -44,7 +42,7 @@ func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 		}
 		params.Messages = append(params.Messages, message.ToParam())
 		for _, c := range message.ToolCalls {
-			result, err := call(e.Desk, c.Function.Name, c.Function.Arguments)
+			result, err := e.Desk.CallJSON(c.Function.Name, []byte(c.Function.Arguments))
 			if err != nil {
 				return "", err
 			}
@@ -61,21 +59,4 @@ func tool(name, about, parameter string) openai.ChatCompletionToolUnionParam {
 			"properties": map[string]any{parameter: map[string]any{"type": "string"}},
 		},
 	})
-}
-
-// call calls a tool. What is wrong with the call is told to the model.
-func call(desk *frameworks.Desk, name, arguments string) (string, error) {
-	var args struct{ Customer, Order string }
-	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
-		return fmt.Sprintf("Error: %v.", err), nil
-	}
-	switch name {
-	case frameworks.FindOrder:
-		return desk.FindOrder(args.Customer)
-	case frameworks.OrderStatus:
-		return desk.OrderStatus(args.Order)
-	case frameworks.CancelOrder:
-		return desk.CancelOrder(args.Order)
-	}
-	return "Error: there is no tool of this name.", nil
 }

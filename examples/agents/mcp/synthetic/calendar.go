@@ -84,27 +84,22 @@ func (w *calendar) Equal(other World) bool {
 	return ok && slices.Equal(w.list, o.list)
 }
 
-// calendarScenarios asks everything about each event. Every third event is for validation.
-func calendarScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
-	for i, e := range newCalendar(seed).list {
+// calendarScenarios asks everything about each event.
+func calendarScenarios(seed uint64, rng *rand.Rand) (lists [][]mcp.Scenario) {
+	for _, e := range newCalendar(seed).list {
 		day := days[(slices.Index(days, e.day)+1+rng.IntN(len(days)-1))%len(days)]
 		find := mcp.Call{Tool: "find_event", Args: map[string]string{"title": e.title}}
 		time := mcp.Call{Tool: "event_time", Args: map[string]string{"event": e.id}}
 		remove := mcp.Call{Tool: "remove_event", Args: map[string]string{"event": e.id}}
 		move := mcp.Call{Tool: "move_event", Args: map[string]string{"event": e.id, "day": day}}
-		list := []mcp.Scenario{
+		lists = append(lists, []mcp.Scenario{
 			scenario(1, "What is the event time of "+e.id+"?", e.time, time),
 			scenario(1, "Find the event "+e.title+".", e.id, find),
 			scenario(1, "Remove event "+e.id+".", "", remove),
 			scenario(1, "Move event "+e.id+" to "+day+".", "", move),
 			scenario(2, "Find the event "+e.title+" and remove it.", "", find, remove),
 			scenario(2, "Find the event "+e.title+". What is its event time?", e.time, find, time),
-		}
-		if i%3 == 2 {
-			val = append(val, list...)
-		} else {
-			train = append(train, list...)
-		}
+		})
 	}
-	return train, val
+	return lists
 }

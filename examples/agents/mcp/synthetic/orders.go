@@ -96,9 +96,9 @@ var (
 	moveForms   = []string{"Move order %s to %s.", "Move %s to %s.", "Move order %s from here to %s."}
 )
 
-// orderScenarios asks everything about each order. Every third order is for validation.
-func orderScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
-	for i, o := range newOrders(seed).list {
+// orderScenarios asks everything about each order.
+func orderScenarios(seed uint64, rng *rand.Rand) (lists [][]mcp.Scenario) {
+	for _, o := range newOrders(seed).list {
 		city := cities[rng.IntN(len(cities))]
 		if city == o.city {
 			city = "Vienna"
@@ -108,21 +108,16 @@ func orderScenarios(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario) {
 		cancel := mcp.Call{Tool: "cancel_order", Args: map[string]string{"order": o.id}}
 		move := mcp.Call{Tool: "move_order", Args: map[string]string{"order": o.id, "city": city}}
 		ask := func(forms []string, args ...any) string { return fmt.Sprintf(forms[rng.IntN(len(forms))], args...) }
-		list := []mcp.Scenario{
+		lists = append(lists, []mcp.Scenario{
 			scenario(1, ask(statusForms, o.id), o.status, status),
 			scenario(1, ask(findForms, o.customer), o.id, find),
 			scenario(1, ask(cancelForms, o.id), "", cancel),
 			scenario(1, ask(moveForms, o.id, city), "", move),
 			scenario(2, "Find the order of "+o.customer+" and cancel it.", "", find, cancel),
 			scenario(2, "Find the order of "+o.customer+". What is its order status?", o.status, find, status),
-		}
-		if i%3 == 2 {
-			val = append(val, list...)
-		} else {
-			train = append(train, list...)
-		}
+		})
 	}
-	return train, val
+	return lists
 }
 
 // scenario is one whose solution is calls, and an answer.

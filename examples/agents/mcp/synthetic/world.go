@@ -43,8 +43,8 @@ type Domain struct {
 	Name string
 	// New returns the world of a seed.
 	New func(seed uint64) World
-	// scenarios returns those of the given difficulties; val are about other things than train.
-	scenarios func(seed uint64, rng *rand.Rand) (train, val []mcp.Scenario)
+	// scenarios returns those about each thing. Every third thing is for validation.
+	scenarios func(seed uint64, rng *rand.Rand) [][]mcp.Scenario
 }
 
 // Domains are those that there are.
@@ -63,7 +63,13 @@ func Find(name string) (Domain, bool) {
 // the result of the first. Those to validate with are about other orders or events than those to train on.
 func (d Domain) Scenarios(seed uint64, difficulty int) (train, val []mcp.Scenario) {
 	rng := rand.New(rand.NewPCG(seed, 0x5ce))
-	train, val = d.scenarios(seed, rng)
+	for i, about := range d.scenarios(seed, rng) {
+		if i%3 == 2 {
+			val = append(val, about...)
+		} else {
+			train = append(train, about...)
+		}
+	}
 	for i, list := range []*[]mcp.Scenario{&train, &val} {
 		*list = slices.DeleteFunc(*list, func(s mcp.Scenario) bool { return s.Difficulty > difficulty })
 		rng.Shuffle(len(*list), func(a, b int) { (*list)[a], (*list)[b] = (*list)[b], (*list)[a] })

@@ -57,7 +57,7 @@ func (l *LLM) generate(ctx context.Context, req *model.LLMRequest) (*model.LLMRe
 	if err != nil {
 		return nil, err
 	}
-	return answer(response)
+	return answer(response), nil
 }
 
 // settings are those of the request, where New was given no others.
@@ -257,7 +257,7 @@ var finishes = map[string]genai.FinishReason{
 	art.FinishLength: genai.FinishReasonMaxTokens,
 }
 
-func answer(r *art.ChatResponse) (*model.LLMResponse, error) {
+func answer(r *art.ChatResponse) *model.LLMResponse {
 	content := &genai.Content{Role: genai.RoleModel}
 	if r.Message.Reasoning != "" {
 		content.Parts = append(content.Parts, &genai.Part{Text: r.Message.Reasoning, Thought: true})
@@ -272,11 +272,9 @@ func answer(r *art.ChatResponse) (*model.LLMResponse, error) {
 		if err := d.Decode(&args); err != nil || args == nil || d.More() {
 			args = map[string]any{unreadable: c.Arguments}
 		}
-		content.Parts = append(content.Parts, &genai.Part{FunctionCall: &genai.FunctionCall{
-			ID: c.ID, Name: c.Name, Args: args,
-		}})
+		content.Parts = append(content.Parts,
+			&genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: args}})
 	}
-	sample := r.Message.Sample
 	response := &model.LLMResponse{
 		Content: content, ModelVersion: r.Model, FinishReason: finishes[r.Finish], TurnComplete: true,
 		UsageMetadata: &genai.GenerateContentResponseUsageMetadata{
@@ -284,12 +282,12 @@ func answer(r *art.ChatResponse) (*model.LLMResponse, error) {
 			TotalTokenCount: int32(r.Usage.PromptTokens + r.Usage.CompletionTokens),
 		},
 	}
-	if sample != nil && len(sample.Logprobs) > 0 {
+	if sample := r.Message.Sample; sample != nil && len(sample.Logprobs) > 0 {
 		sum := 0.0
 		for _, p := range sample.Logprobs {
 			sum += float64(p)
 		}
 		response.AvgLogprobs = sum / float64(len(sample.Logprobs))
 	}
-	return response, nil
+	return response
 }
