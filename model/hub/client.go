@@ -43,7 +43,6 @@ type listing struct {
 // fileList is a list of at most maxFiles files, which is checked before there is memory for more.
 type fileList []hfhub.FileInfo
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (l *fileList) UnmarshalJSON(data []byte) error {
 	in := json.NewDecoder(bytes.NewReader(data))
 	if start, err := in.Token(); err != nil || start != json.Delim('[') {

@@ -188,7 +188,6 @@ type limitedTransport struct {
 	header http.Header
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !secret.SameOrigin(r.URL, t.origin) { // of an SSE server's endpoint event
 		return nil, fmt.Errorf("the server wants messages at %s, which is another host than its own: they are not sent",
@@ -213,7 +212,6 @@ type limitedBody struct {
 	left int
 }
 
-// Read implements [io.Reader].
 func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
@@ -262,7 +260,6 @@ type tail struct {
 
 const maxTail = 500
 
-// Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.logger.Info("the MCP server says", "text", strings.TrimSpace(string(p)))
 	t.mu.Lock()

@@ -157,23 +157,19 @@ type fake struct {
 	ids []int32
 }
 
-// Register implements [art.Backend].
 func (f *fake) Register(_ context.Context, m *art.Model) (int, error) {
 	f.models = func() []*art.Model { return []*art.Model{m} }
 	return 3, nil
 }
 
-// Transport implements driver.HTTPServer.
 func (f *fake) Transport(m *art.Model) http.RoundTripper {
 	return server.Transport(server.Routes(f.models, nil), m.Name())
 }
 
-// Handler implements driver.HTTPServer.
 func (f *fake) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 	return server.Handler(f.models, &server.Config{Rollouts: f.rollouts}, opts)
 }
 
-// Complete implements [art.Backend].
 func (f *fake) Complete(_ context.Context, m *art.Model, req *art.ChatRequest) (*art.ChatResponse, error) {
 	f.mu.Lock()
 	n := int32(len(f.ids) + 1)

@@ -61,7 +61,6 @@ type clientKey struct{}
 // perRun sends a request by the client of its run: Genkit has one client for all.
 type perRun struct{}
 
-// RoundTrip implements [http.RoundTripper].
 func (perRun) RoundTrip(r *http.Request) (*http.Response, error) {
 	return r.Context().Value(clientKey{}).(*http.Client).Transport.RoundTrip(r)
 }

@@ -38,11 +38,8 @@ type tool struct {
 	call        func(argument string) (string, error)
 }
 
-// Name implements [tools.Tool].
 func (t tool) Name() string { return t.name }
 
-// Description implements [tools.Tool].
 func (t tool) Description() string { return t.about }
 
-// Call implements [tools.Tool].
 func (t tool) Call(_ context.Context, argument string) (string, error) { return t.call(argument) }

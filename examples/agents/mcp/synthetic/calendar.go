@@ -41,7 +41,6 @@ func newCalendar(seed uint64) *calendar {
 	return w
 }
 
-// Tools implements [World].
 func (w *calendar) Tools() []Tool {
 	return []Tool{
 		{"event_time", "Time of an event.", []string{"event"}},
@@ -51,7 +50,6 @@ func (w *calendar) Tools() []Tool {
 	}
 }
 
-// Call implements [World].
 func (w *calendar) Call(tool string, args map[string]string) (string, error) {
 	key, by := args["event"], func(e event) string { return e.id }
 	if tool == "find_event" {
@@ -78,7 +76,6 @@ func (w *calendar) Call(tool string, args map[string]string) (string, error) {
 	}
 }
 
-// Equal implements [World].
 func (w *calendar) Equal(other World) bool {
 	o, ok := other.(*calendar)
 	return ok && slices.Equal(w.list, o.list)

@@ -40,7 +40,6 @@ func newOrders(seed uint64) *orders {
 	return w
 }
 
-// Tools implements [World].
 func (w *orders) Tools() []Tool {
 	return []Tool{
 		{"order_status", "Status of an order.", []string{"order"}},
@@ -50,7 +49,6 @@ func (w *orders) Tools() []Tool {
 	}
 }
 
-// Call implements [World].
 func (w *orders) Call(tool string, args map[string]string) (string, error) {
 	if tool == "find_order" {
 		for i := range w.list {
@@ -76,7 +74,6 @@ func (w *orders) Call(tool string, args map[string]string) (string, error) {
 	return "", fmt.Errorf("there is no order %.40s", args["order"])
 }
 
-// Equal implements [World].
 func (w *orders) Equal(other World) bool {
 	o, ok := other.(*orders)
 	return ok && slices.Equal(w.list, o.list)
