@@ -92,7 +92,6 @@ func (c Config) Select(layers []LayerShape) (chosen []LayerShape, err error) {
 	return chosen, errors.Join(checkMatches("ranks", c.Ranks, chosen), checkMatches("alphas", c.Alphas, chosen))
 }
 
-// choose returns the layers of Pattern or Targets.
 func (c Config) choose(layers []LayerShape) (chosen []LayerShape, err error) {
 	if c.Pattern != "" {
 		return selectByPattern(c.Pattern, layers)

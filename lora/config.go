@@ -221,7 +221,6 @@ func (s stopwatch) check(err error) error {
 	return nil
 }
 
-// layerNumbers are those that the patterns of a configuration give a layer.
 type layerNumbers struct {
 	rank  int
 	alpha float64

@@ -79,7 +79,6 @@ func suffixes(embedding bool) (a, b string) {
 	return suffixA, suffixB
 }
 
-// checkFinite names the layers that hold a number that is not finite.
 func checkFinite(layers []Layer) error {
 	var errs []error
 	for _, l := range layers {
@@ -130,7 +129,6 @@ func Load(dir string) (a *Adapter, err error) {
 	return a, nil
 }
 
-// wrap says of an error what failed.
 func wrap(err *error, what string) {
 	if *err != nil {
 		*err = fmt.Errorf("lora: %s: %w", what, *err)

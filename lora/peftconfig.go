@@ -188,7 +188,6 @@ func checkSupported(fields map[string]json.RawMessage) error {
 	return errors.Join(errs...) // at most one for each key that is known
 }
 
-// isOff reports whether a value is null, false, 0 or empty.
 func isOff(raw json.RawMessage) bool {
 	switch compact(raw) {
 	case "null", "false", "0", `""`, "[]", "{}":

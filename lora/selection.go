@@ -244,7 +244,6 @@ func (s *selection) isPlain(targets []string) bool {
 	return len(s.fields) == 1 && slices.Equal(s.targets.names, targets)
 }
 
-// selectLayers returns the selection of the layers by their full names.
 func selectLayers(layers []LayerShape) *selection {
 	s := &selection{targets: listed(names(layers))}
 	raw, err := json.Marshal(s.targets.names)
@@ -255,7 +254,6 @@ func selectLayers(layers []LayerShape) *selection {
 	return s
 }
 
-// patternSelection is the selection of a pattern.
 func patternSelection(pattern string) (*selection, error) {
 	raw, err := json.Marshal(pattern)
 	if err != nil {
@@ -264,7 +262,6 @@ func patternSelection(pattern string) (*selection, error) {
 	return parseSelection(map[string]json.RawMessage{keyTargets: raw})
 }
 
-// selectByPattern returns the layers whose names match a pattern.
 func selectByPattern(pattern string, layers []LayerShape) (chosen []LayerShape, err error) {
 	s, err := patternSelection(pattern)
 	if err != nil {
@@ -293,7 +290,6 @@ func example(layers []LayerShape) string {
 	return layers[0].Name
 }
 
-// checkTargetPattern reports a pattern that cannot be used, or stands beside targets.
 func checkTargetPattern(pattern string, targets []string) error {
 	if len(targets) > 0 {
 		return fmt.Errorf("lora: targets %s and pattern %q are both set", brief.Names(targets), pattern)

@@ -66,7 +66,6 @@ type design struct {
 	layers []layer
 }
 
-// layer holds what may differ from layer to layer.
 type layer struct {
 	window  int // tokens that a token attends to, itself included; 0 is no window
 	rope    rope
@@ -83,7 +82,6 @@ func plain(c *Config, check checker) *design {
 	return d
 }
 
-// design returns that of a valid configuration.
 func (c *Config) design() *design {
 	a, err := c.architecture()
 	if err != nil {

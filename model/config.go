@@ -173,7 +173,6 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// readArchitecture finds the architecture that a file names.
 func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
 	var c Config
 	for key, to := range map[string]any{"model_type": &c.ModelType, "architectures": &c.Architectures} {
@@ -246,7 +245,12 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier),
 		decimal(c.LogitsScaling),
 	})
-	others := c.others()
+	others := c.extra
+	windowed := c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3 || c.UseSlidingWindow
+	if c.SlidingWindow == 0 && windowed { // without the key there is one
+		others = map[string]json.RawMessage{"sliding_window": json.RawMessage("null")}
+		maps.Copy(others, c.extra)
+	}
 	if err != nil || len(others) == 0 {
 		return data, err
 	}
@@ -255,17 +259,6 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	return slices.Concat(data[:len(data)-1], []byte{','}, more[1:]), nil
-}
-
-// others are the keys that Config has no field for, or whose zero value must be written.
-func (c *Config) others() map[string]json.RawMessage {
-	windowed := c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3 || c.UseSlidingWindow
-	if c.SlidingWindow != 0 || !windowed {
-		return c.extra
-	}
-	others := map[string]json.RawMessage{"sliding_window": json.RawMessage("null")} // without the key there is one
-	maps.Copy(others, c.extra)
-	return others
 }
 
 // decimal is a number that transformers 5 accepts with a decimal point only.

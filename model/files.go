@@ -334,7 +334,6 @@ func shards(sources []safetensors.Source, bound int64) [][]safetensors.Source {
 	return out
 }
 
-// saveShards writes one file, or several with an index.
 func saveShards(dir string, shards [][]safetensors.Source) error {
 	if len(shards) == 1 {
 		return saveSources(filepath.Join(dir, WeightsFile), shards[0])

@@ -108,7 +108,6 @@ func (c *Config) checkForward(a *architecture) error {
 	return brief.Errors(errs)
 }
 
-// isBuilt reports whether some architecture builds what a key asks for.
 func isBuilt(key string) bool {
 	return slices.ContainsFunc(architectures(), func(a architecture) bool { return slices.Contains(a.reads, key) })
 }
@@ -169,7 +168,6 @@ func describe(c *Config, keys map[string]json.RawMessage) string {
 	return ""
 }
 
-// textPart returns the configuration of the text model inside another.
 func textPart(keys map[string]json.RawMessage) (name string, text map[string]json.RawMessage, ok bool) {
 	for _, name := range textParts {
 		if json.Unmarshal(keys[name], &text) == nil && len(text) > 0 {
@@ -216,7 +214,6 @@ func sensesOf(keys map[string]json.RawMessage) string {
 	return strings.Join(list, " and ")
 }
 
-// kindsOf lists of what a text model is built that others are not.
 func kindsOf(keys map[string]json.RawMessage) string {
 	var list []string
 	for _, k := range layerKinds {

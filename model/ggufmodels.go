@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +113,6 @@ func (h *ggufHeader) has(tensor string) bool {
 	return ok
 }
 
-// text returns a string; "" when there is none.
 func (h *ggufHeader) text(key string) string {
 	v, _ := h.file.Value(h.arch + "." + key)
 	s, _ := v.(string)
@@ -127,30 +127,21 @@ func (h *ggufHeader) number(key string) any {
 	if !ok {
 		return nil
 	}
-	switch n := value.(type) {
-	case uint8:
-		return int(n)
-	case uint16:
-		return int(n)
-	case uint32:
-		return int(n)
-	case int32:
-		return int(n)
-	case uint64:
-		return int(min(n, math.MaxInt))
-	case int64:
-		return int(n)
-	case float32:
-		short, _ := strconv.ParseFloat(strconv.FormatFloat(float64(n), 'g', -1, 32), 64)
+	switch n := reflect.ValueOf(value); {
+	case n.CanInt():
+		return int(n.Int())
+	case n.CanUint():
+		return int(min(n.Uint(), math.MaxInt))
+	case n.Kind() == reflect.Float32:
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(n.Float(), 'g', -1, 32), 64)
 		return short
-	case float64:
-		return n
+	case n.CanFloat():
+		return n.Float()
 	}
 	h.fail("%s is a %T, want a number: models whose layers differ are not supported", key, value)
 	return nil
 }
 
-// int returns an integer, 0 when there is none.
 func (h *ggufHeader) int(key string) int {
 	n, _ := h.number(key).(int)
 	return n
@@ -175,7 +166,6 @@ func (h *ggufHeader) need(c map[string]any, key, from string) {
 // llama.cpp's names of the tensors of a model, and those of a Hugging Face checkpoint. Both are followed by ".weight"
 // or ".bias". Source: gguf-py's tensor_mapping.py, https://github.com/ggml-org/llama.cpp
 
-// ggufTop are the tensors outside of the blocks.
 var ggufTop = map[string]string{
 	"token_embd":  "model.embed_tokens",
 	"output_norm": "model.norm",

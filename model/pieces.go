@@ -54,7 +54,6 @@ func (a *pieces) build() *Node {
 	return withGradients([]*Node{a.q, a.k, a.v}, a.forward, a.gradient)
 }
 
-// rows are the spans of rows of the pieces.
 func (a *pieces) rows() []span { return spans(a.q.Shape().Dim(0), max(1, a.most/a.q.Shape().Dim(3))) }
 
 // queries are the spans of the queries of a row, of about the same size.

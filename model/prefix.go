@@ -17,7 +17,6 @@ type Prefix struct {
 	Layers []KV
 }
 
-// assertPrefix panics if there is a prefix that would not be read.
 func (c *Cache) assertPrefix() {
 	switch {
 	case c.Prefix == nil:
@@ -46,7 +45,6 @@ func (in Input) pastOf(layer int) *past {
 	return p
 }
 
-// prefixed is the prefix of a part's rows.
 type prefixed struct {
 	groups, size int
 	count        *Node // [R, 1] int32

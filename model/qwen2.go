@@ -18,7 +18,6 @@ var qwen2 = architecture{
 	defaults: qwenDefaults, describe: describeQwen2,
 }
 
-// qwenReads are the forwardKeys of all Qwen's models.
 var qwenReads = []string{"sliding_window", "use_sliding_window"}
 
 func describeQwen2(c *Config, check checker) *design {
@@ -28,7 +27,6 @@ func describeQwen2(c *Config, check checker) *design {
 	return d
 }
 
-// qwenWindows sets the windows of the layers, if enabled.
 func (d *design) qwenWindows(c *Config, check checker) {
 	if c.UseSlidingWindow {
 		d.slide(c, check)

@@ -19,7 +19,6 @@ var qwen3 = architecture{
 // headNormKeys say that queries and keys are normalised. These models do so without being asked.
 var headNormKeys = []string{"qk_norm", "use_qk_norm", "qk_layernorm", "use_qk_layernorm"}
 
-// qwen3Defaults sets heads of 128 where the key is absent.
 func qwen3Defaults(c *Config, keys map[string]json.RawMessage) error {
 	if _, ok := keys["head_dim"]; !ok {
 		c.HeadDim = 128
@@ -32,5 +31,45 @@ func describeQwen3(c *Config, check checker) *design {
 	d.headNorm = true
 	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
 	d.qwenWindows(c, check)
+	return d
+}
+
+// ModelTypeQwen3MoE is the model_type of Qwen3's mixtures of experts.
+const ModelTypeQwen3MoE = "qwen3_moe"
+
+// qwen3MoE is qwen3 with many small MLPs, of which a router chooses some for each token (Yang et al. 2025). Adapters
+// attach to its attention only.
+var qwen3MoE = architecture{
+	modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM",
+	reads:    append([]string{"num_experts", "moe_intermediate_size"}, qwen3.reads...),
+	defaults: qwen3MoEDefaults, describe: describeQwen3MoE,
+}
+
+// mostExperts bounds the experts of all layers together.
+const mostExperts = 1 << 15
+
+func qwen3MoEDefaults(c *Config, keys map[string]json.RawMessage) error {
+	qwenWindow(c, keys)
+	return nil
+}
+
+func describeQwen3MoE(c *Config, check checker) *design {
+	d := plain(c, check)
+	d.headNorm, d.sparse = true, true
+	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
+	check(c.NumExperts > 0 && c.NumExperts <= mostExperts/max(c.NumLayers, 1), "num_experts is %d, want 1 to %d",
+		c.NumExperts, mostExperts/max(c.NumLayers, 1))
+	check(c.ExpertsPerToken > 0 && c.ExpertsPerToken <= c.NumExperts, "num_experts_per_tok is %d, want 1 to %d",
+		c.ExpertsPerToken, c.NumExperts)
+	check(c.MoEIntermediateSize > 0 && c.MoEIntermediateSize <= mostSize, "moe_intermediate_size is %d, want 1 to %d",
+		c.MoEIntermediateSize, mostSize)
+	check(c.DecoderSparseStep >= 0, "decoder_sparse_step is %d, want a number above 0", c.DecoderSparseStep)
+	for i := range d.layers {
+		l := &d.layers[i]
+		l.experts = (i+1)%max(c.DecoderSparseStep, 1) == 0 && !slices.Contains(c.MLPOnlyLayers, i)
+		if c.UseSlidingWindow {
+			l.window = c.SlidingWindow
+		}
+	}
 	return d
 }

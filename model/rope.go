@@ -129,7 +129,6 @@ func (s RopeScaling) MarshalJSON() ([]byte, error) {
 	}{plain(s), decimal(s.Factor), decimal(s.LowFactor), decimal(s.HighFactor)})
 }
 
-// ropeKeys are the keys of a RoPE object, by its type.
 var ropeKeys = map[string][]string{
 	"default":  {"rope_theta"},
 	ropeLinear: {"rope_theta", "factor"},
@@ -178,7 +177,8 @@ func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 				theta, c.RopeTheta)
 	}
 	c.RopeScaling = scaling
-	return !emptyObject(raw), nil
+	var keys map[string]json.RawMessage
+	return json.Unmarshal(raw, &keys) != nil || len(keys) > 0, nil
 }
 
 // readRopeParameters reads rope_parameters. scaled says that there is a rope_scaling too.
@@ -251,11 +251,6 @@ func (s *RopeScaling) String() string {
 }
 
 func sameScaling(a, b *RopeScaling) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func emptyObject(raw json.RawMessage) bool {
-	var keys map[string]json.RawMessage
-	return json.Unmarshal(raw, &keys) == nil && len(keys) == 0
-}
 
 func (c *Config) takeLocalRope(raw json.RawMessage) error {
 	const name = "rope_parameters: " + layerSliding

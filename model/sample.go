@@ -95,7 +95,6 @@ func argmax(x []float32) int32 {
 // block is how many weights are added up at a time.
 const block = 256
 
-// blockSums returns the sums of each block of weights, and of all.
 func blockSums(weights []float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	for part := range slices.Chunk(weights, block) {

@@ -132,7 +132,6 @@ func (c *Collection[T]) schema(n int) json.RawMessage {
 			`"required":[%q],"additionalProperties":false}`, c.Key, n, c.Item, c.Key))
 }
 
-// parseItems reads the items of an answer.
 func parseItems[T any](text, key string) (items []T, problem string) {
 	object, ok := reward.FirstJSON(text)
 	if !ok {
@@ -172,7 +171,6 @@ func (c *Collection[T]) unreadable(have int, calls []Call) error {
 	}
 }
 
-// tooFew says how far the collection got and quotes the first reasons.
 func tooFew(want, have int, calls []Call) error {
 	const quoted = 3
 	var reasons []string
@@ -192,7 +190,6 @@ func tooFew(want, have int, calls []Call) error {
 	}
 }
 
-// quote shortens a text for a message.
 func quote(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {

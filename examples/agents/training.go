@@ -164,7 +164,6 @@ func (t *Training[S]) prepare() error {
 		Hint: "correct the Training"}
 }
 
-// trainingRun is the state of Run.
 type trainingRun[S any] struct {
 	*Training[S]
 	outcome *Outcome
@@ -216,7 +215,6 @@ func (r *trainingRun[S]) decide(ctx context.Context, step int) (stop bool, err e
 	return stop, nil
 }
 
-// step gathers, judges, trains and logs.
 func (r *trainingRun[S]) step(ctx context.Context, b art.Batch[S]) error {
 	groups, err := art.GatherGroups(ctx, b.Items, r.Rollout(r.Model, &r.Chat), &art.GatherOptions{
 		GroupSize: r.Group, Concurrency: r.Concurrency, Seed: uint64(b.Step), After: r.After, Events: r.Events,
@@ -284,15 +282,13 @@ func (r *trainingRun[S]) compare(ctx context.Context, ours []*art.Trajectory) (*
 		r.control = g.Trajectories
 	}
 	tally, err := Versus(ctx, r.Referee, ours, r.control)
-	if err == nil && math.IsNaN(rateOf(tally)) {
+	if err != nil {
+		return tally, err
+	}
+	if rate, _, _ := tally.WinRate(); math.IsNaN(rate) {
 		err = fmt.Errorf("no scenario has a trajectory of both the model and the control")
 	}
 	return tally, err
-}
-
-func rateOf(t *Tally) float64 {
-	rate, _, _ := t.WinRate()
-	return rate
 }
 
 // greedy runs scenarios with a model that takes the likeliest token.

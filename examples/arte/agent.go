@@ -186,7 +186,6 @@ func called(turn int, name string, args ...string) art.Message {
 // dontKnow is the answer of an agent that gives up.
 const dontKnow = "I don't know"
 
-// maxHits is how many messages a search returns at most.
 const maxHits = 5
 
 // tools are ART·E's three. Only questions of level 3 need the filters of the search.
@@ -242,7 +241,6 @@ func (r *run) call(ctx context.Context, c *art.ToolCall) (string, error) {
 	return r.finish(args.Number, args.ID), nil
 }
 
-// search returns a line for each message found.
 func (r *run) search(ctx context.Context, q mailbox.Query) (string, error) {
 	found, err := r.store.Search(ctx, q, maxHits)
 	if err != nil {

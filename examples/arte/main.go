@@ -93,7 +93,6 @@ func check(err error) {
 	}
 }
 
-// open makes the mail and opens the run.
 func open(ctx context.Context) (*experiment, error) {
 	if *level < mailbox.Named || *level > mailbox.Dated {
 		return nil, fmt.Errorf("-level is %d, want 1 to 3", *level)

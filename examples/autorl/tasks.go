@@ -169,7 +169,6 @@ func drawComplaint(rng *rand.Rand) string {
 	return fmt.Sprintf("%s %s %s. %s.", pick(rng, openings), pick(rng, products), pick(rng, faults), pick(rng, when))
 }
 
-// complaintOf reads a complaint: its product, and high or low.
 func complaintOf(input string) (product, urgency string) {
 	for _, p := range products {
 		if strings.Contains(input, " "+p+" ") {

@@ -167,7 +167,6 @@ func play(ctx context.Context, model *art.Model, first *rand.Rand) (*art.Traject
 	return t, err
 }
 
-// question is what the agent is asked before each move.
 func question(b *board) art.History {
 	return art.History{Messages: []art.Message{
 		art.System("Slide the tiles: up, down, left or right?"), art.User(b.String()),

@@ -148,7 +148,6 @@ func run(ctx context.Context, s *settings) (err error) {
 	return nil
 }
 
-// newTraining puts the training together from the flags.
 func newTraining(ctx context.Context, s *settings, m *models) (*agents.Training[mcp.Scenario], error) {
 	logger := agents.Logger(os.Stdout)
 	server, domain, err := s.open()

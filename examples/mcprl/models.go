@@ -85,7 +85,6 @@ func (m *models) find(ctx context.Context, flag, value string) (*art.Model, erro
 	return model, model.Register(ctx, b)
 }
 
-// untrained is the base model as it is.
 func (m *models) untrained(ctx context.Context) (*art.Model, error) {
 	if m.base != nil {
 		return m.base, nil

@@ -175,7 +175,6 @@ var prompts = map[string]string{"calc": "Reply with a number.", "copy": "Reply w
 // choices are the workers by what the supervisor replies: words that the built-in model knows.
 var choices = map[string]string{"yes": "calc", "no": "copy"}
 
-// questions are sums and words.
 func questions() []question {
 	var list []question
 	for i, word := range strings.Fields("red blue cat dog tree sun moon car book fish bird milk") {

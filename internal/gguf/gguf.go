@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/goart-dev/art/internal/mapped"
 )
@@ -77,12 +76,6 @@ func Parse(content []byte) (f *File, err error) {
 	f.parse(content)
 	return f, nil
 }
-
-// Version returns the version of the format.
-func (f *File) Version() int { return int(f.version) }
-
-// Keys returns the keys of the metadata in the order of the file.
-func (f *File) Keys() []string { return slices.Clone(f.keys) }
 
 // Value returns a value of the metadata: a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
 // bool or string, or a slice of one of them. Slices are not copied: they must not be written to.

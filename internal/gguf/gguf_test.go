@@ -97,7 +97,7 @@ func TestParse_Valid(t *testing.T) {
 	f, err := Parse(content(2, u0, u0))
 	require.NoError(t, err)
 	require.Empty(t, f.Names())
-	require.Equal(t, 2, f.Version())
+	require.Equal(t, uint32(2), f.version)
 
 	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(Q4_0), u0, "b", 1, u2, int(F16),
 		u0), 9))
@@ -207,7 +207,7 @@ func FuzzParse(f *testing.F) {
 			require.Len(t, values, elements)
 		}
 		require.LessOrEqual(t, total, len(content), "no two share a byte")
-		for _, key := range file.Keys() {
+		for _, key := range file.keys {
 			_, ok := file.Value(key)
 			require.True(t, ok)
 		}

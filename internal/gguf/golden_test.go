@@ -18,7 +18,7 @@ func golden(t *testing.T) *File {
 
 func TestOpen_Metadata(t *testing.T) {
 	f := golden(t)
-	require.Equal(t, 3, f.Version())
+	require.Equal(t, uint32(3), f.version)
 	for name, want := range map[string][2]any{
 		"uint8": {uint8(200), []uint8{200, 200}}, "int8": {int8(-100), []int8{-100, -100}},
 		"uint16": {uint16(60000), []uint16{60000, 60000}}, "int16": {int16(-30000), []int16{-30000, -30000}},
@@ -35,7 +35,7 @@ func TestOpen_Metadata(t *testing.T) {
 		require.True(t, ok, name)
 		require.Equal(t, want[1], list)
 	}
-	require.Equal(t, []string{"general.architecture", "general.alignment", "one.uint8", "list.uint8"}, f.Keys()[:4])
+	require.Equal(t, []string{"general.architecture", "general.alignment", "one.uint8", "list.uint8"}, f.keys[:4])
 	_, ok := f.Value("one")
 	require.False(t, ok)
 }

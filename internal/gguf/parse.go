@@ -106,7 +106,6 @@ type reader struct{ rest []byte }
 // formatError is the panic of a file that is not valid. [Parse] recovers it.
 type formatError struct{ error }
 
-// fail says what is wrong with a file.
 func fail(format string, args ...any) {
 	panic(formatError{fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))})
 }
@@ -172,7 +171,6 @@ var kinds = map[uint32]kind{
 // listKind is the number of a list. No known file has lists of lists; they are refused, as by ggml.
 const listKind = 9
 
-// value reads the value of a key: a single one, or a list of elements of one type.
 func (r *reader) value(key string) any {
 	number := r.uint32()
 	if number != listKind {

@@ -108,7 +108,6 @@ const (
 	BF16 Type = 30
 )
 
-// layout is how a type is stored.
 type layout struct {
 	name  string
 	block int // elements of a block

@@ -14,7 +14,6 @@ import (
 // formatError is the panic of content that is not valid. recoverFormat turns it into an error.
 type formatError struct{ error }
 
-// fail says what is wrong with a file.
 func fail(format string, args ...any) { panic(formatError{formatErrorf(format, args...)}) }
 
 func formatErrorf(format string, args ...any) error {

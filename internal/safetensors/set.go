@@ -116,7 +116,6 @@ func parseIndex(content []byte) (shards map[string][]string, err error) {
 	return shards, nil
 }
 
-// order returns the position of a tensor in the file, -1 when it is not there.
 func (f *File) order(name string) int {
 	if i, ok := f.index[name]; ok {
 		return i

@@ -68,7 +68,6 @@ func WriteSources(w io.Writer, sources []Source, metadata map[string]string) err
 	return nil
 }
 
-// countingWriter counts what it passes on.
 type countingWriter struct {
 	w io.Writer
 	n uint64

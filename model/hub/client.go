@@ -29,7 +29,6 @@ const (
 // maxListingTime is how long a description may take to arrive. Tests shorten it.
 var maxListingTime = 2 * time.Minute
 
-// client speaks the hub's protocol for one model.
 type client struct {
 	Options
 	name Name
@@ -105,7 +104,7 @@ func (c *client) list(ctx context.Context) (listing, error) {
 			return fmt.Errorf("%s is not a hub: its response is not the description of a model: %w", c.Endpoint, err)
 		}
 		return nil
-	})
+	}, nil)
 	if err == nil && !isCommit(l.Commit) {
 		err = fmt.Errorf("%s gives %q as the commit of %s, which is not 40 hexadecimal digits", c.Endpoint, l.Commit,
 			c.name.Revision)
@@ -139,7 +138,7 @@ func (c *client) describe(ctx context.Context, commit string, file hfhub.FileInf
 		}
 		out.digest, out.size, err = readHead(resp)
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", file.Name, err)
 	}
@@ -184,7 +183,6 @@ func listed(file hfhub.FileInfo) (digest string, size int64) {
 	return file.BlobID, file.Size
 }
 
-// do makes a request for a file, from an offset on.
 func (c *client) do(
 	ctx context.Context, method, address string, offset int64, follow redirectPolicy,
 ) (*http.Response, error) {
@@ -284,27 +282,21 @@ const tries = 5
 // firstPause is the time before the second attempt; it doubles each time. Tests shorten it.
 var firstPause = time.Second
 
-// temporaryError is a failure that may go away.
 type temporaryError struct{ error }
 
 func (e temporaryError) Unwrap() error { return e.error }
 
 func temporary(err error) error { return temporaryError{err} }
 
-// retry repeats a request while it fails with a temporary error.
-func (c *client) retry(ctx context.Context, request func() error) error {
-	return c.retryWhile(ctx, request, func() bool { return false })
-}
-
-// retryWhile is retry with a count that progress resets.
-func (c *client) retryWhile(ctx context.Context, request func() error, progressed func() bool) error {
+// retry repeats a request while it fails with a temporary error. Progress, if there may be any, resets the count.
+func (c *client) retry(ctx context.Context, request func() error, progressed func() bool) error {
 	pause := firstPause
 	for try := 1; ; try++ {
 		err := request()
 		if !errors.As(err, new(temporaryError)) {
 			return err
 		}
-		if progressed() {
+		if progressed != nil && progressed() {
 			try, pause = 1, firstPause
 		}
 		if try == tries {

@@ -65,7 +65,6 @@ const (
 	maxWeights = 1 << 40
 )
 
-// checkSize refuses a size that no file of that name has.
 func checkSize(name string, size int64) error {
 	limit := int64(maxSmall)
 	if strings.HasSuffix(name, ".safetensors") {

@@ -97,7 +97,6 @@ func folder(path string) (string, error) {
 	return path, nil
 }
 
-// findToken returns the token of the environment or of the token file, "" if there is none.
 func findToken(home string) (string, error) {
 	if token := strings.TrimSpace(cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN"))); token != "" {
 		return token, nil
@@ -118,7 +117,6 @@ func enabled(variable string) bool {
 	return slices.Contains([]string{"1", "ON", "YES", "TRUE"}, strings.ToUpper(os.Getenv(variable)))
 }
 
-// defaultRevision is the branch of a name that has no revision.
 const defaultRevision = "main"
 
 // Name is a model on the hub.

@@ -31,7 +31,7 @@ func Pull(ctx context.Context, name string, opts *Options) (*Snapshot, error) {
 		return nil, err
 	}
 	if o.Offline {
-		return cached(n, o)
+		return Cached(name, opts)
 	}
 	s, err := (&pull{client: client{o, n}}).run(ctx)
 	if err != nil {
@@ -210,10 +210,6 @@ func Cached(name string, opts *Options) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cached(n, o)
-}
-
-func cached(n Name, o Options) (*Snapshot, error) {
 	store, err := openCache(o.Cache, n)
 	if err == nil {
 		defer store.root.Close()

@@ -17,10 +17,8 @@ import (
 // maxSilence is how long a server may send nothing in the middle of a file.
 const maxSilence = 60 * time.Second
 
-// errChecksum reports content that differs from what the hub lists.
 var errChecksum = errors.New("the content does not have the checksum that the hub gives")
 
-// transfer is the download of a blob into the cache.
 type transfer struct {
 	client  *client
 	address string
@@ -32,7 +30,6 @@ type transfer struct {
 	have int64     // bytes so far
 }
 
-// fetch downloads a file into the cache, unless it is there.
 func (c *client) fetch(
 	ctx context.Context, store cache, commit string, want remoteFile, report func(int64),
 ) (err error) {
@@ -84,7 +81,6 @@ func (t *transfer) run(ctx context.Context, store cache, blob string) (err error
 	return store.root.Rename(incomplete, blob)
 }
 
-// resume continues an earlier partial download.
 func (t *transfer) resume() (resumed bool, err error) {
 	t.sum = t.want.digest.hash(t.want.size)
 	if t.have, err = io.Copy(t.sum, t.part); err != nil {
@@ -107,7 +103,6 @@ func (t *transfer) restart() error {
 	return err
 }
 
-// complete fetches the rest and checks the whole.
 func (t *transfer) complete(ctx context.Context) error {
 	most := t.have // a server that starts over makes no progress before it is beyond that
 	progressed := func() bool {
@@ -115,7 +110,7 @@ func (t *transfer) complete(ctx context.Context) error {
 		most = max(most, t.have)
 		return more
 	}
-	err := t.client.retryWhile(ctx, func() error { return t.get(ctx) }, progressed)
+	err := t.client.retry(ctx, func() error { return t.get(ctx) }, progressed)
 	if err != nil {
 		return err
 	}

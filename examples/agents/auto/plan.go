@@ -120,7 +120,6 @@ func (p *Project) write(ctx context.Context, prompt string, most int) (string, e
 	return text, nil
 }
 
-// inputsPrompt asks for n inputs beside those that there are.
 func inputsPrompt(task string, n int, have []Input) []art.Message {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A model does this task:\n\n%s\n\nWrite %d inputs that people would really give it. "+

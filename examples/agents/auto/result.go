@@ -56,7 +56,6 @@ type Sample struct {
 // Page is the path of the page that shows the result.
 func (p *Project) Page() string { return filepath.Join(p.Dir, "result.html") }
 
-// result collects what is shown.
 func (p *Project) result(plan *Plan, outcome *agents.Outcome, tally *agents.Tally) *Result {
 	r := &Result{
 		Task: p.Task, Plan: plan, Model: p.Model.Name(), Step: p.Model.Step(), Judge: describe(p.Judge),

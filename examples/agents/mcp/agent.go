@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/agents"
@@ -183,15 +184,9 @@ func (r *rollout) carryOut(ctx context.Context, c *art.ToolCall) (text string, f
 }
 
 func (r *rollout) offered(name string) bool {
-	for i := range r.t.Tools {
-		if r.t.Tools[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.t.Tools, func(t art.Tool) bool { return t.Name == name })
 }
 
-// finish sets metrics and, with a checker, the reward.
 func (r *rollout) finish(ctx context.Context, s Scenario) error {
 	m := r.t.Metrics
 	m["completed"], m["turns"], m["calls"] = one(r.completed), float64(r.turns), float64(r.calls)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,11 +97,7 @@ func convertTool(t *sdk.Tool) (art.Tool, error) {
 	if err != nil {
 		return art.Tool{}, fmt.Errorf("the schema of the tool %s: %w", t.Name, err)
 	}
-	description := t.Description
-	if description == "" {
-		description = t.Title
-	}
-	return art.Tool{Name: t.Name, Description: description, Parameters: ordered}, nil
+	return art.Tool{Name: t.Name, Description: cmp.Or(t.Description, t.Title), Parameters: ordered}, nil
 }
 
 // Limits of what a server may offer in all pages of a list. A page is a message, see [maxMessage].
@@ -119,8 +116,14 @@ func (s *Session) list(ctx context.Context) (about Description, err error) {
 			if err != nil {
 				return 0, "", nil, err
 			}
-			err = about.addTools(page.Tools)
-			return len(page.Tools), page.NextCursor, page, err
+			for _, t := range page.Tools {
+				converted, err := convertTool(t)
+				if err != nil {
+					return 0, "", nil, err
+				}
+				about.Tools = append(about.Tools, converted)
+			}
+			return len(page.Tools), page.NextCursor, page, nil
 		})
 	}
 	if err == nil && offers.Resources != nil {
@@ -139,17 +142,6 @@ func (s *Session) list(ctx context.Context) (about Description, err error) {
 		})
 	}
 	return about, err
-}
-
-func (d *Description) addTools(tools []*sdk.Tool) error {
-	for _, t := range tools {
-		converted, err := convertTool(t)
-		if err != nil {
-			return err
-		}
-		d.Tools = append(d.Tools, converted)
-	}
-	return nil
 }
 
 // pages reads the pages of a list until there are no more. read returns how many entries a page has, the cursor of the

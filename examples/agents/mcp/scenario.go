@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -196,13 +197,9 @@ func Generate(ctx context.Context, about *Description, o *GenerateOptions) ([]Sc
 	if err != nil {
 		return nil, nil, err
 	}
-	want := o.Want
-	if want == 0 {
-		want = 24
-	}
 	list, calls, err := agents.Collect(ctx, &agents.Collection[Scenario]{
 		Model: o.Model, Key: "scenarios", Item: scenarioSchema, FreeText: o.FreeText,
-		Want: want, PerCall: o.PerCall, MaxCalls: o.MaxCalls, Chat: o.Chat, Logger: o.Logger,
+		Want: cmp.Or(o.Want, 24), PerCall: o.PerCall, MaxCalls: o.MaxCalls, Chat: o.Chat, Logger: o.Logger,
 		Check: checkGenerated,
 		Text:  func(s Scenario) string { return s.Task },
 		Prompt: func(n int, have []Scenario) []art.Message {
@@ -228,7 +225,6 @@ func checkGenerated(s Scenario) error {
 	return s.check()
 }
 
-// generatePrompt asks for n scenarios beside those that there are.
 func generatePrompt(offer, instructions string, n int, have []Scenario) []art.Message {
 	var b strings.Builder
 	fmt.Fprintf(&b, "An assistant has these tools and resources:\n\n%s\n\nWrite %d tasks that a user could give it.\n",

@@ -230,7 +230,6 @@ var inheritedNames = map[bool][]string{
 	},
 }
 
-// inherited are the variables of this process that a command gets.
 func inherited() (env []string) {
 	for _, name := range inheritedNames[runtime.GOOS == "windows"] {
 		if value, ok := os.LookupEnv(name); ok && !strings.HasPrefix(value, "()") { // a function of the shell

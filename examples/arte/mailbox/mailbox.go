@@ -112,8 +112,13 @@ func (g *generator) thread(project, item string, held bool) {
 		amount := strconv.Itoa(100 + amounts[i])
 		m.Body = "T" + about + " is " + amount + "."
 		q := Question{Answer: amount, Source: strconv.Itoa(g.add(m)), Keywords: m.Subject}
-		around := g.around(&m, month, day, about)
-		if g.levelOf(named, around) == g.level {
+		level := Named
+		if around := g.around(&m, month, day, about); !named {
+			level = Dated
+		} else if around {
+			level = Discussed
+		}
+		if level == g.level {
 			g.ask(q, &m, month, held)
 		}
 	}
@@ -135,16 +140,6 @@ func (g *generator) around(m *Message, month, day int, about string) bool {
 	return kind > 2
 }
 
-func (g *generator) levelOf(named, around bool) int {
-	switch {
-	case !named:
-		return Dated
-	case around:
-		return Discussed
-	}
-	return Named
-}
-
 func (g *generator) ask(q Question, m *Message, month int, held bool) {
 	if g.level == Dated {
 		q.From = m.From
@@ -161,7 +156,6 @@ func (g *generator) ask(q Question, m *Message, month int, held bool) {
 	}
 }
 
-// add stores a message and returns its index.
 func (g *generator) add(m Message) int {
 	g.mail = append(g.mail, m)
 	return len(g.mail) - 1

@@ -21,7 +21,6 @@ func example() *frameworks.Example {
 	return &frameworks.Example{Name: "eino", Play: frameworks.InProcess(answer)}
 }
 
-// answer runs the graph.
 func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	graph, err := newGraph(ctx, e)
 	if err != nil {
@@ -105,7 +104,6 @@ func remember(_ context.Context, added []*schema.Message, c *conversation) ([]*s
 	return c.messages, nil
 }
 
-// rememberReply adds a reply with calls.
 func rememberReply(_ context.Context, reply *schema.Message, c *conversation) (*schema.Message, error) {
 	c.messages = append(c.messages, reply)
 	return reply, nil
@@ -114,7 +112,6 @@ func rememberReply(_ context.Context, reply *schema.Message, c *conversation) (*
 // ends are where the branch may go.
 var ends = map[string]bool{"tools": true, compose.END: true}
 
-// next tells what follows a reply.
 func next(_ context.Context, reply *schema.Message) (string, error) {
 	if len(reply.ToolCalls) > 0 {
 		return "tools", nil

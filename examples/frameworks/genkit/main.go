@@ -35,7 +35,6 @@ func newAgent(ctx context.Context) *agent {
 	return &agent{g, plugin.DefineModel("openai", "gpt-5.4-mini", ai.ModelOptions{Supports: &compat_oai.BasicText})}
 }
 
-// answer runs the agent.
 func (a *agent) answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	ctx = context.WithValue(ctx, clientKey{}, e.Client)
 	return genkit.GenerateText(ctx, a.genkit, ai.WithModel(a.model), ai.WithSystem(frameworks.System),

@@ -18,7 +18,6 @@ func example() *frameworks.Example {
 	return &frameworks.Example{Name: "langchaingo", Play: frameworks.InProcess(answer)}
 }
 
-// answer runs the agent.
 func answer(ctx context.Context, e *frameworks.Env) (string, error) {
 	llm, err := openai.New(openai.WithHTTPClient(e.Client), openai.WithToken("none"), openai.WithModel("gpt-5.4-mini"))
 	if err != nil {

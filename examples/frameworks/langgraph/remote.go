@@ -141,7 +141,6 @@ const maxArgument = 1 << 16
 // desks serves the desks of rollouts to the worker: POST /desk/ROLLOUT/TOOL with the argument as the body.
 type desks struct{ sync.Map }
 
-// handler answers requests that have the key.
 func (d *desks) handler(key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		desk, ok := d.Load(r.PathValue("id"))

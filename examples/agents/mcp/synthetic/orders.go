@@ -51,27 +51,26 @@ func (w *orders) Tools() []Tool {
 
 func (w *orders) Call(tool string, args map[string]string) (string, error) {
 	if tool == "find_order" {
-		for i := range w.list {
-			if strings.EqualFold(w.list[i].customer, args["customer"]) {
-				return w.list[i].id, nil
-			}
+		i := slices.IndexFunc(w.list, func(o order) bool { return strings.EqualFold(o.customer, args["customer"]) })
+		if i < 0 {
+			return "", fmt.Errorf("there is no customer %.40s", args["customer"])
 		}
-		return "", fmt.Errorf("there is no customer %.40s", args["customer"])
+		return w.list[i].id, nil
 	}
-	for i := range w.list {
-		if o := &w.list[i]; o.id == args["order"] {
-			switch tool {
-			case "cancel_order":
-				o.status = "cancelled"
-				return "cancelled", nil
-			case "move_order":
-				o.city = args["city"]
-				return "moved to " + o.city, nil
-			}
-			return o.status, nil
-		}
+	i := slices.IndexFunc(w.list, func(o order) bool { return o.id == args["order"] })
+	if i < 0 {
+		return "", fmt.Errorf("there is no order %.40s", args["order"])
 	}
-	return "", fmt.Errorf("there is no order %.40s", args["order"])
+	switch o := &w.list[i]; tool {
+	case "cancel_order":
+		o.status = "cancelled"
+		return "cancelled", nil
+	case "move_order":
+		o.city = args["city"]
+		return "moved to " + o.city, nil
+	default:
+		return o.status, nil
+	}
 }
 
 func (w *orders) Equal(other World) bool {
@@ -117,7 +116,6 @@ func orderScenarios(seed uint64, rng *rand.Rand) (lists [][]mcp.Scenario) {
 	return lists
 }
 
-// scenario is one whose solution is calls, and an answer.
 func scenario(difficulty int, task, answer string, calls ...mcp.Call) mcp.Scenario {
 	return mcp.Scenario{Task: task, Difficulty: difficulty, Want: &mcp.Want{Calls: calls, Answer: answer}}
 }

@@ -251,7 +251,6 @@ func resultOf(response map[string]any) (string, error) {
 // the agent tells the model.
 const unreadable = "unreadable arguments"
 
-// finishes are the reasons for which a reply ends.
 var finishes = map[string]genai.FinishReason{
 	art.FinishStop: genai.FinishReasonStop, art.FinishToolCalls: genai.FinishReasonStop,
 	art.FinishLength: genai.FinishReasonMaxTokens,
