@@ -240,8 +240,7 @@ func (r *resolution) isOf(c Config) bool {
 		maps.Equal(r.alphas, c.Alphas)
 }
 
-// resolve matches the patterns of Ranks and Alphas with the layers of an adapter, once: what a layer has may not depend
-// on how long a later match takes.
+// resolve matches the patterns with the layers once: what a layer has may not depend on how long a later match takes.
 func (c Config) resolve(layers []string) (Config, error) {
 	c = c.withDefaults()
 	c.resolved = nil
@@ -290,8 +289,7 @@ func (c Config) numbers(layer string) layerNumbers {
 	return one.resolved.layers[layer]
 }
 
-// newMatcher compiles the keys of a map. match returns the value of the first one that matches a layer, in the order of
-// patternOrder, or otherwise.
+// newMatcher compiles the keys of a map. match returns the value of the first, in patternOrder, that matches.
 func newMatcher[T any](values map[string]T, order []string, watch stopwatch) (
 	match func(layer string, otherwise T) (T, error), err error,
 ) {

@@ -275,8 +275,7 @@ func loadMatrix(file *safetensors.File, key string) (values []float32, shape []i
 	return values, t.Shape, err
 }
 
-// choose checks the layers against the selection, and keeps the selection if Targets alone do not determine it. Without
-// targets it selects the layers of the file.
+// choose checks the layers against the selection, or selects them, and keeps it unless Targets alone determine it.
 func (a *Adapter) choose(chosen *selection) error {
 	layers := a.shapes()
 	if !chosen.targets.isSet() {

@@ -71,8 +71,7 @@ func (a *Adapter) SetParams(data [][]float32) error {
 	return nil
 }
 
-// lookup returns the params function of the hooks over nodes that are in the order of [Adapter.Params]. It panics when
-// their number is wrong.
+// lookup returns the params of the hooks over nodes in the order of [Adapter.Params], and panics at another number.
 func (a *Adapter) lookup(nodes []*graph.Node) func(name string) (a, b *graph.Node, ok bool) {
 	each := a.each()
 	if len(nodes) != each*len(a.layers) {

@@ -201,8 +201,7 @@ func (s *selection) selects(l LayerShape) (bool, error) {
 	return false, nil
 }
 
-// check reports layers that are not selected, and listed targets without layers, unless modules are excluded: those may
-// be all of a target.
+// check reports layers that are not selected, and targets without layers unless modules are excluded.
 func (s *selection) check(layers []LayerShape) error {
 	var errs []error
 	var others []string

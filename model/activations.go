@@ -84,8 +84,7 @@ func geluTanh(x *Node) (y, slope *Node) {
 	return Mul(x, MulScalar(OnePlus(t), 0.5)), slope
 }
 
-// gated builds a(gate) * up. Its gradient computes the activation and its slope again, from the gate: a pass
-// keeps one tensor less for it.
+// gated builds a(gate) * up. Its gradient computes the activation again, from the gate: a pass keeps one tensor less.
 func gated(a activation, gate, up *Node) *Node {
 	return withGradients([]*Node{gate, up}, func() *Node {
 		y, _ := a(gate)

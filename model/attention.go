@@ -177,8 +177,7 @@ func (a *attention) tables(r rope, size int) (cos, sin *Node) {
 	return constant(cosines), constant(sines)
 }
 
-// mask builds the causal mask: a query attends to keys up to its own position, the last window of them unless window is
-// 0.
+// mask builds the causal mask: a query attends to the last window keys up to its own position, to all if window is 0.
 func (p *part) mask(window int) *Node {
 	if found, ok := p.masks[window]; ok {
 		return found
@@ -274,8 +273,7 @@ func (a *attention) remember(fresh KV, cached *past) (all, next KV) {
 	return KV{K: a.load(next.K), V: a.load(next.V)}, next
 }
 
-// attend builds the attention of queries [R, T, H, E] to keys and values [R, K, S, E], and to the prefix of what is
-// cached: [R, T, H*E]. cached may be nil.
+// attend builds attention of queries [R, T, H, E] to keys and values [R, K, S, E], and a prefix if any: [R, T, H*E].
 func (p *part) attend(d *design, l layer, q *Node, all KV, cached *past) *Node {
 	if p.aligned && p.hasKernel(d, l, p.length) {
 		return p.kernel(q, all, d.queryScale)
@@ -300,8 +298,7 @@ func (p *part) attend(d *design, l layer, q *Node, all KV, cached *past) *Node {
 	return Reshape(TransposeAllAxes(y, 0, 3, 1, 2, 4), b, t, k*g*e)
 }
 
-// attendAtOnce builds the attention of scaled queries [R, K, G, T, E] to keys and values [R, K, S, E] from all their
-// scores: [R, K, G, T, E].
+// attendAtOnce builds attention of scaled queries [R, K, G, T, E] to keys [R, K, S, E] at once: [R, K, G, T, E].
 func (p *part) attendAtOnce(q *Node, all KV, window int, limit float64) *Node {
 	b, k, g, t, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3), q.Shape().Dim(4)
 	s := all.K.Shape().Dim(2)
@@ -355,8 +352,7 @@ func (f *Forward) flash(g *Graph) bool {
 		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() != dtypes.Float32
 }
 
-// kernel builds the causal attention of queries [R, T, H, E], which it scales, to keys and values [R, K, T, E]:
-// [R, T, H*E].
+// kernel builds causal attention of queries [R, T, H, E], which it scales, and keys [R, K, T, E]: [R, T, H*E].
 type kernel func(q *Node, all KV, scale float64) *Node
 
 // hasKernel reports whether the kernel of a device computes the attention of a layer to some tokens.

@@ -52,8 +52,7 @@ func (a *attention) branch(in Input) {
 	a.position = MinScalar(Concatenate(positions, 1), int32(a.size-1)) // padding may exceed it
 }
 
-// join builds the attention of each part, and joins what they make: [1, M, H*E]. q is [1, M, H, E], and keys and values
-// are [1, M, K, E].
+// join builds and joins the attention of each part, [1, M, H*E]: q is [1, M, H, E], keys and values are [1, M, K, E].
 func (a *attention) join(d *design, l layer, q *Node, fresh KV) *Node {
 	var list []*Node
 	for _, p := range a.parts {

@@ -189,8 +189,7 @@ func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
 	return a, err
 }
 
-// readKnown decodes the keys that Config has, except those of rotary embeddings. Names are case-sensitive:
-// encoding/json alone would accept "Vocab_Size" too.
+// readKnown decodes the keys of Config but RoPE's. encoding/json alone would accept "Vocab_Size" for a name too.
 func (c *Config) readKnown(keys map[string]json.RawMessage) error {
 	known := map[string]json.RawMessage{}
 	for _, key := range configKeys {

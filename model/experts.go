@@ -30,8 +30,7 @@ func (f *Forward) experts(d *design, x *Node, p string) *Node {
 	return sum
 }
 
-// largest builds a mask of the n largest elements along the last axis of x, which are not negative. Of equal ones the
-// first is chosen.
+// largest builds a mask of the n largest elements, none negative, along the last axis of x: of equal ones the first.
 func largest(x *Node, n int) *Node {
 	dims := x.Shape().Dimensions
 	index := Iota(x.Graph(), shapeI32(dims...), -1)

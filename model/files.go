@@ -189,8 +189,7 @@ func checkTensors(c *Config, set tensorSet) error {
 	return brief.Errors(errs)
 }
 
-// checkCopy reports an output head that differs from the embedding that it is tied to. Some checkpoints, such as that
-// of Qwen/Qwen3-0.6B, hold a copy.
+// checkCopy reports a head that differs from the embedding that it is tied to: Qwen/Qwen3-0.6B, for one, has a copy.
 func checkCopy(set tensorSet) error {
 	head, _ := set.Tensor(headName)
 	embed, ok := set.Tensor(embedName)

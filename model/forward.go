@@ -194,8 +194,7 @@ func (f *Forward) TokenEntropy(hidden *Node) *Node {
 	})
 }
 
-// softmaxParts builds the softmax p of logits [N, V], and what it is made of: z = logits - max(logits), and the sum of
-// exp(z), [N, 1].
+// softmaxParts builds the softmax p of logits [N, V], z = logits - max(logits), and the sum of exp(z), [N, 1].
 func softmaxParts(logits *Node) (z, sum, p *Node) {
 	z = Sub(logits, ReduceAndKeep(logits, ReduceMax, -1))
 	e := Exp(z)

@@ -119,8 +119,7 @@ func (h *ggufHeader) text(key string) string {
 	return s
 }
 
-// number returns an int or a float64, nil when there is none. A float32 becomes the shortest decimal that rounds to it,
-// as it was in config.json.
+// number returns an int, a float64 or nil. A float32 is the shortest decimal that rounds to it, as in config.json.
 func (h *ggufHeader) number(key string) any {
 	key = h.arch + "." + key
 	value, ok := h.file.Value(key)
@@ -221,8 +220,7 @@ func (m ggufModel) checkpointName(name string) (full string, ok bool) {
 	return layer + part + kind, ok
 }
 
-// expertNames returns, for a tensor that holds the experts of a block, what precedes and follows the number of an
-// expert in its name.
+// expertNames returns what precedes and follows the number of an expert in the names of a tensor that holds experts.
 func expertNames(name string) (before, after string, ok bool) {
 	stem, kind := cutKind(name)
 	layer, part, ok := cutBlock(stem)
@@ -241,8 +239,7 @@ func cutKind(name string) (stem, kind string) {
 	return name[:at], name[at:]
 }
 
-// cutBlock returns the prefix of the checkpoint names of the block that a name of llama.cpp is in, and the rest of the
-// name.
+// cutBlock returns the prefix of the checkpoint names of the block that a name of llama.cpp is in, and the rest.
 func cutBlock(stem string) (layer, part string, ok bool) {
 	number, part, ok := strings.Cut(strings.TrimPrefix(stem, "blk."), ".")
 	n, err := strconv.Atoi(number)

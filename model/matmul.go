@@ -44,8 +44,7 @@ func matMulTransposed(x *Node, m matrix) *Node {
 	return m.mixedMatMul(x, 1)
 }
 
-// mixedMatMul contracts x with one axis of a bfloat16 or int8 matrix. The gradient of x is such a matmul too, over the
-// other axis.
+// mixedMatMul contracts x with one axis of a bfloat16 or int8 matrix; the gradient of x is one over the other axis.
 func (m matrix) mixedMatMul(x *Node, axis int) *Node {
 	return withGradient(x,
 		func(x *Node) *Node { return m.bfloat16MatMul(x, axis) },

@@ -153,8 +153,7 @@ func (p *part) keysSeen(queries span, n, window int) span {
 	return span{max(0, queries.from-window+1), queries.to}
 }
 
-// within is the part of some rows, some queries of these, and some keys: the same one for all layers, which share its
-// masks.
+// within is the part of some rows, queries and keys: the same one for all layers, which share its masks.
 func (p *part) within(rows, queries, keys span) *part {
 	at := [3]span{rows, queries, keys}
 	if p.pieces[at] == nil {

@@ -90,8 +90,7 @@ func merged(a, b sums) *Node {
 	return Div(Add(Mul(a.values, x), Mul(b.values, y)), Add(Mul(a.mass, x), Mul(b.mass, y)))
 }
 
-// attendPrefix builds the attention of scaled queries [R, K, G, T, E] to a prefix and to keys and values of their own
-// [R, K, S, E]: [R, K, G, T, E].
+// attendPrefix builds attention to a prefix and to keys of their own [R, K, S, E], of scaled q: [R, K, G, T, E].
 func (p *part) attendPrefix(q *Node, own KV, common KV, window int, limit float64) *Node {
 	r, k, g, t, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3), q.Shape().Dim(4)
 	z := p.prefix.groups

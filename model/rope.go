@@ -197,8 +197,7 @@ func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
 	return nil
 }
 
-// readRopeKinds reads Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores other keys
-// in it.
+// readRopeKinds reads Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores other keys.
 func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	var kinds map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &kinds); err != nil {
@@ -219,8 +218,7 @@ func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
 	return c.takeLocalRope(kinds[layerSliding])
 }
 
-// takeRope sets RopeTheta and RopeScaling from an object of transformers 5. If the file has the keys of 4 too, they
-// must agree.
+// takeRope sets RopeTheta and RopeScaling from an object of transformers 5, which must agree with the keys of 4.
 func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	if absent(raw) {
 		return nil
@@ -271,8 +269,7 @@ func (c *Config) takeLocalRope(raw json.RawMessage) error {
 	return nil
 }
 
-// parseRope reads an object with a rope_type, or type, and its settings. An unknown key is an error.
-// scaling is nil for the type "default".
+// parseRope reads an object with a rope_type and its settings, all known. scaling is nil for the type "default".
 func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil {

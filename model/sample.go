@@ -104,8 +104,7 @@ func blockSums(weights []float64) (sums []float64, total float64) {
 	return sums, total
 }
 
-// pick returns the first index at which the cumulative sum exceeds u, or the last one with weight when rounding leaves
-// none.
+// pick returns the first index at which the cumulative sum exceeds u, or, by rounding, the last one with weight.
 func pick(weights, sums []float64, u float64) int32 {
 	last := -1
 	for b, sum := range sums {
@@ -141,8 +140,7 @@ func weigh(weights []float64, logprobs []float32, best, temperature float64) (su
 	return sums, total
 }
 
-// truncate sets weights outside of top-k and top-p to zero. Tokens are sorted by logprobs, which differ even where a
-// high temperature makes weights equal.
+// truncate sets weights outside of top-k and top-p to zero, by logprobs: at a high temperature weights may be equal.
 func truncate(weights []float64, logprobs []float32, s Sampling) {
 	order := make([]int, len(weights))
 	for i := range order {

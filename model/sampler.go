@@ -104,8 +104,7 @@ func shortest(rank, x, target *Node) *Node {
 // one of 152,000 tokens has 297 blocks of 512.
 const blockSize = 512
 
-// firstAt returns the first index [W, 1] of a positive x [W, V] at which the cumulative sum meets target [W, 1], or the
-// last positive one when none does.
+// firstAt returns the first index [W, 1] of a positive x [W, V] whose cumulative sum meets target, or the last.
 func firstAt(x, target *Node, meets func(sum, target *Node) *Node) *Node {
 	w, v := x.Shape().Dim(0), x.Shape().Dim(1)
 	c := min(blockSize, v)
@@ -123,8 +122,7 @@ func firstAt(x, target *Node, meets func(sum, target *Node) *Node) *Node {
 	return Add(MulScalar(block, c), firstOf(inside, meets(Add(before, cumulativeSum(inside)), target)))
 }
 
-// firstOf returns the first index [W, 1] of a positive x [W, N] where met is true, or the last positive one when there
-// is none.
+// firstOf returns the first index [W, 1] of a positive x [W, N] where met is true, or the last positive one.
 func firstOf(x, met *Node) *Node {
 	positive := GreaterThan(x, ZerosLike(x))
 	first := firstWhere(LogicalAnd(positive, met))

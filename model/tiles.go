@@ -10,8 +10,7 @@ import (
 // Shape legend: R rows of T queries and S keys, in tiles of t queries and s keys; K key/value heads, G query heads for
 // each of them, E head dimension.
 
-// tiledFrom is the number of scores of a head from which attention is computed in tiles on a device that would keep
-// them: those of 1,024 tokens.
+// tiledFrom is the scores of a head, those of 1,024 tokens, from which a device that would keep them has tiles.
 const tiledFrom = 1 << 20
 
 // Sizes of tiles: a sequence has at most maxTiles of them, since each makes the graph longer, and they have at least
@@ -53,8 +52,7 @@ type tiles struct {
 	out, normalizer []*Node // of each tile of queries: [R, K, G, t, E], and log(sum(exp(x))) [R, K, G, t, 1]
 }
 
-// attendTiles builds the attention of scaled queries [R, K, G, T, E] to keys and values [R, K, S, E] in tiles of size
-// tokens, of a number of them: [R, K, G, T, E].
+// attendTiles builds attention of scaled queries [R, K, G, T, E] and keys [R, K, S, E] in tiles: [R, K, G, T, E].
 func (p *part) attendTiles(q *Node, all KV, window int, limit float64, size func(n int) int) *Node {
 	t := &tiles{part: p, window: window, limit: limit}
 	queries, keys := q.Shape().Dim(3), all.K.Shape().Dim(2)
@@ -100,8 +98,7 @@ func (t *tiles) build() *Node {
 	return Concatenate(t.out, 3)
 }
 
-// scores builds the scores of a tile [R, K, G, t, s]. Those of keys that a query does not see are so low that their
-// exponential is zero.
+// scores builds the scores of a tile [R, K, G, t, s], with an exponential of zero for keys that a query does not see.
 func (t *tiles) scores(q, k span) *Node {
 	x := softCap(rowsByKeys(q.rowsOf(t.q), k.keysOf(t.k)), t.limit)
 	if seen := t.seen(q, k); seen != nil {

@@ -67,8 +67,7 @@ func (r *reader) shape(name string) []int {
 	return shape
 }
 
-// assignData sets the data of each tensor. It begins after the header, and tensors follow one another, each at a
-// multiple of the alignment.
+// assignData sets the data of each tensor, one after another behind the header, at multiples of the alignment.
 func (f *File) assignData(content []byte, header int, offsets []uint64) {
 	alignment := uint64(defaultAlignment)
 	if value, ok := f.metadata[alignmentKey]; ok {

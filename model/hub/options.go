@@ -125,8 +125,7 @@ type Name struct {
 	Revision string // a branch, a tag, or a commit of 40 hexadecimal digits
 }
 
-// repoPart is one side of ORG/NAME, in the characters that the hub allows. Double dashes would be ambiguous in the
-// cache.
+// repoPart is one side of ORG/NAME. Double dashes would be ambiguous in the cache.
 var repoPart = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?$`)
 
 // revisionPart is an element of a revision, between slashes.

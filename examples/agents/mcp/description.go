@@ -83,8 +83,7 @@ func byName(tools []art.Tool) map[string]string {
 	return m
 }
 
-// convertTool makes a tool for the model. The SDK forgets the order of the keys of a schema, so they are put into the
-// usual one: see [orderedSchema].
+// convertTool makes a tool for the model, its keys in the usual order, which the SDK forgets: see [orderedSchema].
 func convertTool(t *sdk.Tool) (art.Tool, error) {
 	if t == nil || t.Name == "" {
 		return art.Tool{}, errors.New("the server offers a tool without a name")
@@ -144,8 +143,7 @@ func (s *Session) list(ctx context.Context) (about Description, err error) {
 	return about, err
 }
 
-// pages reads the pages of a list until there are no more. read returns how many entries a page has, the cursor of the
-// next, and the page itself.
+// pages reads all pages of a list. read returns how many entries a page has, the cursor of the next, and the page.
 func pages(what string, read func(cursor string) (n int, next string, page any, err error)) error {
 	seen := map[string]bool{}
 	cursor, entries, size := "", 0, 0

@@ -180,8 +180,7 @@ func splitWords(line string) ([]string, error) {
 	return words, nil
 }
 
-// limitedTransport sends headers to the origin of the server and nothing elsewhere, and bounds replies that are no
-// streams: the SDK bounds events only.
+// limitedTransport sends headers to the origin alone, and bounds replies that are no streams, as the SDK does events.
 type limitedTransport struct {
 	next   http.RoundTripper
 	origin *url.URL

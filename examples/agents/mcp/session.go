@@ -95,8 +95,7 @@ func (s *Session) Read(ctx context.Context, uri string) (text string, failed boo
 	return s.shown(contentsText(answer.Contents)), false, nil
 }
 
-// refused makes a result of an error that answers the request, and a failure of any other. After a change of tools a
-// refusal may be because of it.
+// refused makes a result of an error that answers the request. Any other, or one after a change of tools, is a failure.
 func (s *Session) refused(what string, err error) (result string, failed bool, _ error) {
 	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) || s.changed.Load() {
@@ -165,8 +164,7 @@ func within[T any](ctx context.Context, limit time.Duration, f func(context.Cont
 	}
 }
 
-// textOf is what the model reads of a result: its texts, and a note in place of what is no text. A result with
-// structured content only is that as JSON.
+// textOf is what the model reads of a result: texts, notes for what is none, or structured content alone as JSON.
 func textOf(result *sdk.CallToolResult) string {
 	var parts []string
 	for _, c := range result.Content {

@@ -93,8 +93,7 @@ func ids(rng *rand.Rand, n, low, high int) []string {
 	return list
 }
 
-// arguments reads the arguments of a call: numbers count as texts, anything else is refused, and so are arguments
-// that the tool does not have or that are missing.
+// arguments reads those of a call: texts or numbers, no others than the tool has, and all of these.
 func arguments(t *Tool, text json.RawMessage) (map[string]string, error) {
 	if len(text) == 0 {
 		text = json.RawMessage("{}")
