@@ -148,7 +148,12 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 	if a.config, err = cfg.resolve(layers); err != nil {
 		return nil, fmt.Errorf("%s: rank_pattern, alpha_pattern: %w", configFile, err)
 	}
-	if a.layers, err = loadLayers(file, layers, a.config); err != nil {
+	var errs []error
+	for _, name := range layers {
+		layer, err := loadLayer(file, name, a.config)
+		a.layers, errs = append(a.layers, layer), append(errs, err)
+	}
+	if err := brief.Errors(append(errs, checkFinite(a.layers))); err != nil {
 		return nil, fmt.Errorf("%s: %w", weightsFile, err)
 	}
 	a.sort()
@@ -156,16 +161,6 @@ func parse(config []byte, file *safetensors.File) (*Adapter, error) {
 		return nil, err
 	}
 	return a, a.config.Validate()
-}
-
-func loadLayers(file *safetensors.File, names []string, cfg Config) ([]Layer, error) {
-	var layers []Layer
-	var errs []error
-	for _, name := range names {
-		layer, err := loadLayer(file, name, cfg)
-		layers, errs = append(layers, layer), append(errs, err)
-	}
-	return layers, brief.Errors(append(errs, checkFinite(layers)))
 }
 
 // baseSuffix is that of the base model's own embedding and head, which PEFT writes beside their adapters.

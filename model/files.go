@@ -173,7 +173,14 @@ func checkTensors(c *Config, set tensorSet) error {
 	known := map[string]bool{}
 	for _, s := range c.Specs() {
 		known[s.Name] = true
-		errs = append(errs, checkTensor(s, set))
+		stored, ok := set.Tensor(s.Name)
+		if !ok {
+			errs = append(errs, fmt.Errorf("model: the checkpoint has no %s", s.Name))
+		} else if !slices.Equal(stored.Shape, s.Shape) {
+			errs = append(errs, fmt.Errorf("model: %s is %v, the configuration requires %v", s.Name, stored.Shape, s.Shape))
+		} else if err := stored.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("model: %s: %w", s.Name, err))
+		}
 	}
 	for _, name := range set.Names() {
 		switch {
@@ -196,20 +203,6 @@ func checkCopy(set tensorSet) error {
 	if ok && (head.Type != embed.Type || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
 		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s",
 			headName, embedName, ConfigFile)
-	}
-	return nil
-}
-
-func checkTensor(s Spec, set tensorSet) error {
-	stored, ok := set.Tensor(s.Name)
-	if !ok {
-		return fmt.Errorf("model: the checkpoint has no %s", s.Name)
-	}
-	if !slices.Equal(stored.Shape, s.Shape) {
-		return fmt.Errorf("model: %s is %v, the configuration requires %v", s.Name, stored.Shape, s.Shape)
-	}
-	if err := stored.Check(); err != nil {
-		return fmt.Errorf("model: %s: %w", s.Name, err)
 	}
 	return nil
 }

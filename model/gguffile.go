@@ -32,24 +32,15 @@ func loadGGUFConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	c, _, err := parseGGUFConfig(f)
+	c, _, err := ggufConfig(f)
 	if err != nil {
 		err = fmt.Errorf("%w (in %s)", err, path)
 	}
 	return c, errors.Join(err, f.Close())
 }
 
-func parseGGUFConfig(f *gguf.File) (*Config, ggufModel, error) {
-	content, m, err := ggufConfig(f)
-	if err != nil {
-		return nil, m, err
-	}
-	c, err := ParseConfig(content)
-	return c, m, err
-}
-
 func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
-	config, m, err := parseGGUFConfig(f)
+	config, m, err := ggufConfig(f)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +153,8 @@ func (s *ggufSet) Release(name string) { s.file.Release(s.tensors[name].Name) }
 // Close closes the file.
 func (s *ggufSet) Close() error { return s.file.Close() }
 
-// ggufConfig returns the config.json that a model in a GGUF file has on Hugging Face, and how its tensors were changed.
-func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
+// ggufConfig returns the configuration that a model in a GGUF file has on Hugging Face, and how its tensors were changed.
+func ggufConfig(f *gguf.File) (*Config, ggufModel, error) {
 	value, _ := f.Value("general.architecture")
 	arch, _ := value.(string)
 	m, ok := ggufModels[arch]
@@ -179,7 +170,11 @@ func ggufConfig(f *gguf.File) (config []byte, m ggufModel, err error) {
 	if h.err != nil {
 		return nil, m, h.err
 	}
-	config, err = json.MarshalIndent(c, "", "  ")
+	content, err := json.Marshal(c)
+	if err != nil {
+		return nil, m, err
+	}
+	config, err := ParseConfig(content)
 	return config, m, err
 }
 

@@ -102,10 +102,9 @@ const (
 // standInBackend answers by rules where a hosted language model would. It reads the same prompts and writes the same
 // form of answers, and it cannot be trained.
 type standInBackend struct {
-	reply func(messages []art.Message) (string, error)
+	art.Backend // the methods that are not called stay nil
+	reply       func(messages []art.Message) (string, error)
 }
-
-var _ art.Backend = (*standInBackend)(nil)
 
 func (*standInBackend) Register(context.Context, *art.Model) (int, error) { return 0, nil }
 
@@ -126,8 +125,6 @@ func (*standInBackend) Train(
 	return nil, &art.Error{Op: "train", Err: fmt.Errorf("%w: %s answers by rules", art.ErrInvalid, m.Name()),
 		Hint: "train another model"}
 }
-
-func (*standInBackend) Close() error { return nil }
 
 // random is a generator for a text. It does not depend on what was asked before, so that a run which was stopped goes
 // on as it would have.

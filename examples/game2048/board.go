@@ -26,29 +26,21 @@ func newBoard(rows, columns int, rng *rand.Rand) *board {
 
 // spawn puts a 2 or, in one of ten cases, a 4 into an empty cell. There is one.
 func (b *board) spawn(rng *rand.Rand) {
-	tile, nth := 2, rng.IntN(b.empty())
+	cells, tile := b.empty(), 2
+	at := cells[rng.IntN(len(cells))]
 	if rng.IntN(10) == 0 {
 		tile = 4
 	}
-	for i, cell := range b.cells {
-		if cell > 0 {
-			continue
-		}
-		if nth == 0 {
-			b.cells[i] = tile
-			return
-		}
-		nth--
-	}
+	b.cells[at] = tile
 }
 
-func (b *board) empty() (n int) {
-	for _, cell := range b.cells {
+func (b *board) empty() (cells []int) {
+	for i, cell := range b.cells {
 		if cell == 0 {
-			n++
+			cells = append(cells, i)
 		}
 	}
-	return n
+	return cells
 }
 
 func (b *board) highest() int { return slices.Max(b.cells) }
@@ -62,7 +54,7 @@ func (b *board) sum() (total int) {
 
 // over reports whether the target is reached or no cell is empty. A full board ends the game even where tiles could
 // merge.
-func (b *board) over(target int) bool { return b.highest() >= target || b.empty() == 0 }
+func (b *board) over(target int) bool { return b.highest() >= target || len(b.empty()) == 0 }
 
 // slide moves all tiles and merges equal ones that meet, each once. It reports whether the word is a move. A move that
 // changes nothing is legal, and the game adds a tile after it too.
@@ -147,7 +139,7 @@ func greedyMove(b *board, rng *rand.Rand) string {
 	for _, i := range rng.Perm(len(moves)) {
 		next := &board{b.columns, slices.Clone(b.cells)}
 		next.slide(moves[i])
-		left := next.empty()
+		left := len(next.empty())
 		if slices.Equal(next.cells, b.cells) {
 			left = -1
 		}

@@ -212,7 +212,7 @@ func (t *team) answer(ctx context.Context, q question, p *parts, opts *art.ChatO
 		s.Reward, s.Metrics["right"], w.Reward = 1, 1, 1
 	}
 	w.Metadata["worker"] = name
-	p.put(s, w)
+	p.Store(s, w)
 	return s, nil
 }
 
@@ -224,19 +224,7 @@ func one(b bool) float64 {
 }
 
 // parts are the trajectories of workers by that of their supervisor. It is safe for concurrent use.
-type parts struct {
-	mu       sync.Mutex
-	ofWorker map[*art.Trajectory]*art.Trajectory
-}
-
-func (p *parts) put(supervisor, worker *art.Trajectory) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ofWorker == nil {
-		p.ofWorker = map[*art.Trajectory]*art.Trajectory{}
-	}
-	p.ofWorker[supervisor] = worker
-}
+type parts struct{ sync.Map }
 
 // workers returns the groups of the workers. Only answers of one worker to one question can be compared: another one
 // had another prompt. A group of the supervisor becomes up to two.
@@ -245,10 +233,11 @@ func (p *parts) workers(groups []*art.TrajectoryGroup) []*art.TrajectoryGroup {
 	for _, g := range groups {
 		byName := map[string]*art.TrajectoryGroup{}
 		for _, s := range g.Trajectories {
-			w := p.ofWorker[s]
-			if w == nil {
+			found, ok := p.Load(s)
+			if !ok {
 				continue
 			}
+			w := found.(*art.Trajectory)
 			name := w.Metadata["worker"].(string)
 			if byName[name] == nil {
 				byName[name] = &art.TrajectoryGroup{}

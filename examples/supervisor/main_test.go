@@ -102,7 +102,7 @@ func TestParts(t *testing.T) {
 		if name != "" {
 			w := art.NewTrajectory()
 			w.Metadata["worker"] = name
-			p.put(s, w)
+			p.Store(s, w)
 		}
 	}
 	groups := p.workers([]*art.TrajectoryGroup{g})

@@ -79,25 +79,21 @@ func checkSize(name string, size int64) error {
 // wanted returns the files to fetch first: all of them, unless the weights are sharded.
 func wanted(names []string) ([]string, error) {
 	var files, missing []string
-	for _, name := range required {
-		if slices.Contains(names, name) {
-			files = append(files, name)
-		} else {
-			missing = append(missing, name)
+	take := func(needed bool, list ...string) {
+		for _, name := range list {
+			if slices.Contains(names, name) {
+				files = append(files, name)
+			} else if needed {
+				missing = append(missing, name)
+			}
 		}
 	}
-	for _, name := range optional {
-		if slices.Contains(names, name) {
-			files = append(files, name)
-		}
-	}
-	switch {
-	case slices.Contains(names, indexFile):
-		files = append(files, indexFile)
-	case slices.Contains(names, weightsFile):
-		files = append(files, weightsFile)
-	default:
-		missing = append(missing, weightsFile)
+	take(true, required...)
+	take(false, optional...)
+	if slices.Contains(names, indexFile) {
+		take(true, indexFile)
+	} else {
+		take(true, weightsFile)
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("it has no %s: it is not a model that can be used here. It has: %s",

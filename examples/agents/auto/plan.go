@@ -35,11 +35,12 @@ type Plan struct {
 func (p *Project) plan(ctx context.Context) (*Plan, error) {
 	plan := &Plan{}
 	err := readJSON(filepath.Join(p.Dir, "plan.json"), plan)
-	if err == nil {
-		return plan, p.same(plan)
+	if err == nil && (plan.Task != p.Task || len(plan.Train) == 0 || len(plan.Held) == 0) {
+		err := fmt.Errorf("%w: %s has a plan for the task %q", art.ErrInvalid, p.Dir, plan.Task)
+		return plan, &art.Error{Op: "auto", Err: err, Hint: "take another folder"}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return plan, err
 	}
 	inputs, err := p.inputs(ctx)
 	if err != nil {
@@ -69,14 +70,6 @@ func (p *Project) plan(ctx context.Context) (*Plan, error) {
 	rng.Shuffle(len(inputs), func(i, j int) { inputs[i], inputs[j] = inputs[j], inputs[i] })
 	plan.Held, plan.Train = inputs[:p.Held], inputs[p.Held:]
 	return plan, writeJSON(filepath.Join(p.Dir, "plan.json"), plan)
-}
-
-func (p *Project) same(plan *Plan) error {
-	if plan.Task == p.Task && len(plan.Train) > 0 && len(plan.Held) > 0 {
-		return nil
-	}
-	return &art.Error{Op: "auto", Err: fmt.Errorf("%w: %s has a plan for the task %q", art.ErrInvalid, p.Dir, plan.Task),
-		Hint: "take another folder"}
 }
 
 // inputs has them written, beside those of an earlier process.

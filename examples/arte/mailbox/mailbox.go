@@ -124,7 +124,7 @@ func (g *generator) thread(project, item string, held bool) {
 	}
 }
 
-// around adds a request the day before a message, a reply the day after, both or neither, and reports whether it added any.
+// around adds a request the day before, a reply the day after, both or neither, and reports whether it added any.
 func (g *generator) around(m *Message, month, day int, about string) bool {
 	kind := g.rng.IntN(6) // 0 to 2: neither
 	other := Message{From: m.To, To: m.From}

@@ -69,7 +69,7 @@ func (r *remote) play(ctx context.Context, e *frameworks.Env) (*art.Trajectory, 
 		closeErr := r.call(context.WithoutCancel(ctx), "POST", path+"/close", map[string]any{"failure": err.Error()}, nil)
 		return nil, "", errors.Join(err, closeErr)
 	}
-	t := &art.Trajectory{}
+	t := art.NewTrajectory()
 	if err := r.call(ctx, "GET", path, nil, t); err != nil {
 		return nil, "", err
 	}
@@ -77,20 +77,9 @@ func (r *remote) play(ctx context.Context, e *frameworks.Env) (*art.Trajectory, 
 		return nil, "", err
 	}
 	if done.Error != "" {
-		return prepared(t), "", errors.New(done.Error)
+		return t, "", errors.New(done.Error)
 	}
-	return prepared(t), done.Answer, nil
-}
-
-// prepared makes the maps of a trajectory that came as JSON.
-func prepared(t *art.Trajectory) *art.Trajectory {
-	if t.Metrics == nil {
-		t.Metrics = map[string]float64{}
-	}
-	if t.Metadata == nil {
-		t.Metadata = map[string]any{}
-	}
-	return t
+	return t, done.Answer, nil
 }
 
 // settings are how replies are sampled, as LangChain calls it.
