@@ -158,23 +158,17 @@ func (a *attention) rotation(r rope, size int) rotation {
 		t := a.position.Shape().Dim(1)
 		return Reshape(Gather(table, ExpandAxes(a.position, -1)), -1, t, 1, size)
 	}
-	cos, sin := a.tables(r, size)
+	cosName, sinName := ropeNames(len(a.rotations))
+	cos, sin := a.param(cosName), a.param(sinName)
+	if cos == nil { // the tables are no inputs of the graph
+		constant := func(flat []float32) *Node {
+			return ConstTensor(a.parts[0].key.Graph(), tensors.FromFlatDataAndDimensions(flat, a.size, size))
+		}
+		cosines, sines := r.tables(a.size, size)
+		cos, sin = constant(cosines), constant(sines)
+	}
 	a.rotations[r] = rotation{rows(cos), rows(sin)}
 	return a.rotations[r]
-}
-
-// tables returns the tables of r: inputs of the graph, or constants.
-func (a *attention) tables(r rope, size int) (cos, sin *Node) {
-	cosName, sinName := ropeNames(len(a.rotations))
-	if cos, sin = a.param(cosName), a.param(sinName); cos != nil {
-		return cos, sin
-	}
-	g := a.parts[0].key.Graph()
-	constant := func(flat []float32) *Node {
-		return ConstTensor(g, tensors.FromFlatDataAndDimensions(flat, a.size, size))
-	}
-	cosines, sines := r.tables(a.size, size)
-	return constant(cosines), constant(sines)
 }
 
 // mask builds the causal mask: a query attends to the last window keys up to its own position, to all if window is 0.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -160,7 +161,7 @@ func ggufConfig(f *gguf.File) (*Config, ggufModel, error) {
 	m, ok := ggufModels[arch]
 	if !ok {
 		return nil, m, fmt.Errorf("model: GGUF: general.architecture %q%s is not supported, only %s", brief.Text(arch),
-			ggufDescription(f, arch), ggufArchitectures())
+			ggufDescription(f, arch), strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", "))
 	}
 	if n, ok := f.Value("split.count"); ok && fmt.Sprint(n) != "1" && fmt.Sprint(n) != "0" {
 		return nil, m, fmt.Errorf("model: GGUF: the file is one of %v parts: join them with llama-gguf-split --merge", n)

@@ -2,10 +2,8 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,10 +30,6 @@ var ggufModels = map[string]ggufModel{
 	"granite":  {modelType: ModelTypeGranite, architecture: granite.class, interleaved: true, config: graniteConfig},
 	"gemma3": {modelType: ModelTypeGemma3, architecture: gemma3.class, offsetNorms: true, sandwich: true,
 		config: gemma3Config},
-}
-
-func ggufArchitectures() string {
-	return strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", ")
 }
 
 // qwen3MoEConfig: the weights of a token's experts always add up to 1, and a layer without a router has no experts.

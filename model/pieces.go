@@ -74,17 +74,11 @@ func (a *pieces) causal(n, parts int) int {
 	return max(causalQueries, (n+parts-1)/parts)
 }
 
-// forwardSpans are the spans of rows, and of the queries of a row, of the pieces of a forward pass.
-func (a *pieces) forwardSpans() (rows, queries []span) {
-	if !a.fused {
-		return a.rows(), a.queries()
-	}
-	n := a.q.Shape().Dim(3)
-	return []span{{0, a.q.Shape().Dim(0)}}, spans(n, a.causal(n, forwardPieces))
-}
-
 func (a *pieces) forward() *Node {
-	rows, queries := a.forwardSpans()
+	rows, queries := a.rows(), a.queries()
+	if n := a.q.Shape().Dim(3); a.fused {
+		rows, queries = []span{{0, a.q.Shape().Dim(0)}}, spans(n, a.causal(n, forwardPieces))
+	}
 	if len(rows)*len(queries) == 1 {
 		return a.part.attendAtOnce(a.q, KV{K: a.k, V: a.v}, a.window, a.limit)
 	}

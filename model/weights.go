@@ -40,32 +40,27 @@ func Random(c *Config, seed uint64) (*Weights, error) {
 	w, norm := &Weights{Config: c}, 1-c.design().normOffset
 	for _, s := range c.Specs() {
 		data := make([]float32, s.size())
-		fill(data, s, c.NumLayers, norm, seed)
+		switch {
+		case strings.HasSuffix(s.Name, biasSuffix):
+		case len(s.Shape) == 1:
+			for i := range data {
+				data[i] = float32(norm)
+			}
+		default:
+			h := fnv.New64a()
+			h.Write([]byte(s.Name))
+			std := 1 / math.Sqrt(float64(s.Shape[1]))
+			if strings.HasSuffix(s.Name, "o_proj.weight") || strings.HasSuffix(s.Name, "down_proj.weight") {
+				std /= math.Sqrt(2 * float64(c.NumLayers))
+			}
+			rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+			for i := range data {
+				data[i] = float32(rng.NormFloat64() * std)
+			}
+		}
 		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: data})
 	}
 	return w, nil
-}
-
-func fill(data []float32, s Spec, layers int, norm float64, seed uint64) {
-	switch {
-	case strings.HasSuffix(s.Name, ".bias"):
-		return
-	case len(s.Shape) == 1:
-		for i := range data {
-			data[i] = float32(norm)
-		}
-		return
-	}
-	h := fnv.New64a()
-	h.Write([]byte(s.Name))
-	std := 1 / math.Sqrt(float64(s.Shape[1]))
-	if name := s.Name; strings.HasSuffix(name, "o_proj.weight") || strings.HasSuffix(name, "down_proj.weight") {
-		std /= math.Sqrt(2 * float64(layers))
-	}
-	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
-	for i := range data {
-		data[i] = float32(rng.NormFloat64() * std)
-	}
 }
 
 // check reports tensors that are missing, unknown or of another shape than the configuration requires.

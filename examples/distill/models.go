@@ -172,31 +172,23 @@ func (t trip) reply() string {
 	return fmt.Sprintf(`{"from":%q,"to":%q,"month":%q}`, t.from, t.to, t.month)
 }
 
-// answer is what a reply says. A field that is missing or null is nil.
-type answer struct {
-	From  *string `json:"from"`
-	To    *string `json:"to"`
-	Month *string `json:"month"`
-}
-
 // grade checks a reply: solved when it is one JSON object with the three fields, all right. The reward counts the
 // fields that are right, so that a reply with two of them is better than one with none.
 func (t trip) grade(reply string) (reward float64, solved bool) {
-	var a answer
+	var a struct{ From, To, Month *string } // nil where it is missing or null
 	d := json.NewDecoder(strings.NewReader(reply))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&a); err != nil || strings.TrimSpace(reply[d.InputOffset():]) != "" {
 		return 0, false
 	}
 	reward = 0.1 // for the form
-	if a.From != nil && *a.From == t.from {
-		reward += 0.3
-	}
-	if a.To != nil && *a.To == t.to {
-		reward += 0.3
-	}
-	if a.Month != nil && *a.Month == t.month {
-		reward += 0.3
+	for _, field := range []struct {
+		got  *string
+		want string
+	}{{a.From, t.from}, {a.To, t.to}, {a.Month, t.month}} {
+		if field.got != nil && *field.got == field.want {
+			reward += 0.3
+		}
 	}
 	return reward, reward > 0.99
 }

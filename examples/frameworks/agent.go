@@ -78,7 +78,7 @@ func Rollout(play Play, seed uint64, faults Faults) func(*art.Model, *art.ChatOp
 			if broken := e.broken(ctx, sampled, err); broken || t == nil {
 				return nil, fmt.Errorf("scenario %s: %w", s.ID, err)
 			}
-			return t, score(seed, s, e.Desk, &ending{t, answer, err})
+			return t, score(seed, s, e.Desk, t, answer, err)
 		}
 	}
 }
@@ -98,22 +98,15 @@ func (e *Env) broken(ctx context.Context, sampled *sampledBy, err error) bool {
 	return err != nil && (ctx.Err() != nil || down || sampled.failed.Load() || model)
 }
 
-type ending struct {
-	t      *art.Trajectory
-	answer string
-	err    error // of the agent
-}
-
-func score(seed uint64, s mcp.Scenario, d *Desk, end *ending) error {
+func score(seed uint64, s mcp.Scenario, d *Desk, t *art.Trajectory, answer string, failure error) error {
 	// Frameworks pass on a call of a tool that cannot be read as text: that is no answer.
-	completed := end.err == nil && !strings.Contains(end.answer, "<tool_call>")
-	score, err := synthetic.Orders.Score(seed, s, d.run(end.answer, completed))
+	completed := failure == nil && !strings.Contains(answer, "<tool_call>")
+	score, err := synthetic.Orders.Score(seed, s, d.run(answer, completed))
 	if err != nil {
 		return err
 	}
-	t := end.t
-	if end.err != nil {
-		t.Logs = append(t.Logs, "the agent failed: "+end.err.Error())
+	if failure != nil {
+		t.Logs = append(t.Logs, "the agent failed: "+failure.Error())
 	}
 	// Only a solved task is rewarded: a credit for an answer alone is learned before tools are.
 	t.Reward = one(score == 1)

@@ -48,9 +48,10 @@ func TestScenarios_Solvable(t *testing.T) {
 			seen[s.Task] = true
 			d := NewDesk(3, Faults{Busy: 0.5}, rand.New(rand.NewPCG(1, 2)))
 			answer, err := solve(d, s)
-			end := &ending{t: art.NewTrajectory(), answer: answer}
-			if err := errors.Join(err, score(3, s, d, end)); err != nil || end.t.Reward != 1 || end.t.Metrics["solved"] != 1 {
-				t.Errorf("%q: %q earns %v, %v", s.Task, answer, end.t.Reward, err)
+			run := art.NewTrajectory()
+			err = errors.Join(err, score(3, s, d, run, answer, nil))
+			if err != nil || run.Reward != 1 || run.Metrics["solved"] != 1 {
+				t.Errorf("%q: %q earns %v, %v", s.Task, answer, run.Reward, err)
 			}
 		}
 	}

@@ -221,11 +221,12 @@ func playGame(t *art.Trajectory, b *board, rng *rand.Rand, choose player) error 
 
 // baseline measures a player that needs no model, and returns the share of its games that reached the target.
 func baseline(ctx context.Context, name string, move func(*board, *rand.Rand) string) float64 {
-	return measure(ctx, name, func(ctx context.Context) (*art.Trajectory, error) {
+	_, _, share := measure(ctx, name, func(ctx context.Context) (*art.Trajectory, error) {
 		t, rng := art.NewTrajectory(), art.Rand(ctx)
 		first := newBoard(rows, columns, rng)
 		return t, playGame(t, first, rng, func(b *board) (string, error) { return move(b, rng), nil })
-	}).share
+	})
+	return share
 }
 
 // measured returns the mean reward at the step of the run: logged before the run was stopped, or else measured now.
@@ -242,21 +243,17 @@ func measured(ctx context.Context, backend *local.Backend, model *art.Model) flo
 // evaluate plays games with first boards of its own and returns the mean reward. Moves are sampled as in training: a
 // player that always moves the same way on a board can be stuck there.
 func evaluate(ctx context.Context, model *art.Model) float64 {
-	r := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
+	g, mean, _ := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
 		return play(ctx, model, art.Rand(ctx))
 	})
-	check(model.Log(ctx, "val", []*art.TrajectoryGroup{r.group}, nil))
-	return r.mean
-}
-
-type result struct {
-	group *art.TrajectoryGroup
-	mean  float64 // reward
-	share float64 // of games that were won
+	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))
+	return mean
 }
 
 // measure plays the games of a measurement and prints a row of the table, with 95 % confidence intervals.
-func measure(ctx context.Context, name string, game func(context.Context) (*art.Trajectory, error)) result {
+func measure(
+	ctx context.Context, name string, game func(context.Context) (*art.Trajectory, error),
+) (g *art.TrajectoryGroup, mean, share float64) {
 	g, err := art.Gather(ctx, make([]struct{}, *games), func(ctx context.Context, _ struct{}) (*art.Trajectory, error) {
 		return game(ctx)
 	}, &art.GatherOptions{Concurrency: 64, Seed: 1 << 32, Events: line})
@@ -267,10 +264,9 @@ func measure(ctx context.Context, name string, game func(context.Context) (*art.
 	}
 	mean, low, high := plot.RewardInterval([]*art.TrajectoryGroup{g})
 	share, least, most := interval.Share(float64(wins), float64(len(g.Trajectories)))
-	r := result{g, mean, share}
 	fmt.Printf("%-20s %6.3f [%6.3f, %6.3f]  %5.1f%% [%5.1f, %5.1f]\n", name, mean, low, high,
 		100*share, 100*least, 100*most)
-	return r
+	return g, mean, share
 }
 
 // draw plots the share of games that reach the target, beside that of the players without a model.

@@ -33,13 +33,6 @@ func openCache(dir string, name Name) (cache, error) {
 	return cache{root, repoFolder(name)}, nil
 }
 
-func makeCache(dir string, name Name) (cache, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return cache{}, fmt.Errorf("cache: %w; HF_HUB_CACHE names another folder", err)
-	}
-	return openCache(dir, name)
-}
-
 func repoFolder(name Name) string {
 	return string(hfhub.RepoTypeModel) + hfhub.RepoIdSeparator + strings.ReplaceAll(name.Repo, "/", hfhub.RepoIdSeparator)
 }

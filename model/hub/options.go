@@ -55,7 +55,7 @@ func (o *Options) resolve() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	home, err := homeFolder()
+	home, err := folder(cmp.Or(os.Getenv("HF_HOME"), filepath.Dir(hfhub.DefaultCacheDir()))) // of the token and the cache
 	if err != nil {
 		return out, err
 	}
@@ -74,10 +74,6 @@ func (o *Options) resolve() (Options, error) {
 		out.Client = defaultClient()
 	}
 	return out, nil
-}
-
-func homeFolder() (string, error) {
-	return folder(cmp.Or(os.Getenv("HF_HOME"), filepath.Dir(hfhub.DefaultCacheDir())))
 }
 
 // folder returns an absolute path, with variables and ~ expanded as in Python.
@@ -138,7 +134,9 @@ func ParseName(text string) (Name, error) {
 		revision = defaultRevision
 	}
 	n := Name{repo, revision}
-	if !validRepo(repo) {
+	org, name, ok := strings.Cut(repo, "/")
+	if !ok || len(repo) > 96 || !repoPart.MatchString(org) || !repoPart.MatchString(name) || strings.Contains(repo, "--") ||
+		strings.Contains(repo, "..") {
 		return n, fmt.Errorf("hub: %q is not the name of a model: write ORG/NAME or ORG/NAME@revision", text)
 	}
 	if !validRevision(revision) {
@@ -146,13 +144,6 @@ func ParseName(text string) (Name, error) {
 	}
 	return n, nil
 }
-
-func validRepo(repo string) bool {
-	org, name, ok := strings.Cut(repo, "/")
-	return ok && len(repo) <= 96 && repoPart.MatchString(org) && repoPart.MatchString(name) && !hasDouble(repo)
-}
-
-func hasDouble(s string) bool { return strings.Contains(s, "--") || strings.Contains(s, "..") }
 
 func validRevision(revision string) bool {
 	for part := range strings.SplitSeq(revision, "/") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -59,7 +60,10 @@ type pull struct {
 }
 
 func (p *pull) run(ctx context.Context) (_ *Snapshot, err error) {
-	if p.store, err = makeCache(p.Cache, p.name); err != nil {
+	if err := os.MkdirAll(p.Cache, 0o777); err != nil {
+		return nil, fmt.Errorf("cache: %w; HF_HUB_CACHE names another folder", err)
+	}
+	if p.store, err = openCache(p.Cache, p.name); err != nil {
 		return nil, err
 	}
 	defer p.store.root.Close()

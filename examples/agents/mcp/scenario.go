@@ -250,20 +250,20 @@ func generatePrompt(offer, instructions string, n int, have []Scenario) []art.Me
 
 // describe writes tools and resources, one a line.
 func describe(about *Description) (string, error) {
-	var lines []string
-	for i := range about.Tools {
-		line, err := json.Marshal(about.Tools[i])
-		if err != nil {
-			return "", err
-		}
-		lines = append(lines, string(line))
+	var items []any
+	for _, t := range about.Tools {
+		items = append(items, t)
 	}
 	for _, r := range about.Resources {
-		line, err := json.Marshal(map[string]any{"resource": r})
+		items = append(items, map[string]any{"resource": r})
+	}
+	lines := make([]string, len(items))
+	for i, item := range items {
+		line, err := json.Marshal(item)
 		if err != nil {
 			return "", err
 		}
-		lines = append(lines, string(line))
+		lines[i] = string(line)
 	}
 	return strings.Join(lines, "\n"), nil
 }

@@ -134,7 +134,12 @@ func newServer(name string, opts *Options) *Server {
 	if opts != nil {
 		s.opts = *opts
 	}
-	s.secrets = secrets(&s.opts)
+	s.secrets = secret.OfHeader(s.opts.Header)
+	for _, variable := range s.opts.Env {
+		if name, value, _ := strings.Cut(variable, "="); secret.IsName(name) {
+			s.secrets = append(s.secrets, value)
+		}
+	}
 	s.opts.CallTimeout = cmp.Or(s.opts.CallTimeout, 30*time.Second)
 	s.opts.StartTimeout = cmp.Or(s.opts.StartTimeout, 30*time.Second)
 	s.opts.MaxResult = cmp.Or(s.opts.MaxResult, 20_000)
@@ -236,17 +241,6 @@ func inherited() (env []string) {
 		}
 	}
 	return env
-}
-
-// secrets lists what options have of keys: all headers, and the variables that are named like one.
-func secrets(o *Options) []string {
-	list := secret.OfHeader(o.Header)
-	for _, variable := range o.Env {
-		if name, value, _ := strings.Cut(variable, "="); secret.IsName(name) {
-			list = append(list, value)
-		}
-	}
-	return list
 }
 
 // tail keeps the end of what a command says on its standard error, for the reason of a failure.
