@@ -277,16 +277,10 @@ func selectByPattern(pattern string, layers []LayerShape) (chosen []LayerShape, 
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("lora: pattern %q matches no layer; names are such as %q", pattern, example(layers))
+		such := append(names(layers), "")[0] // "" without layers
+		return nil, fmt.Errorf("lora: pattern %q matches no layer; names are such as %q", pattern, such)
 	}
 	return chosen, nil
-}
-
-func example(layers []LayerShape) string {
-	if len(layers) == 0 {
-		return ""
-	}
-	return layers[0].Name
 }
 
 func checkTargetPattern(pattern string, targets []string) error {

@@ -54,21 +54,11 @@ func (t storedTensor) float32s() []float32 {
 }
 
 // folderSet is the safetensors of a folder, or one file of them.
-type folderSet struct {
-	tensorFiles
-}
-
-// tensorFiles is what safetensors.Set and safetensors.File have in common.
-type tensorFiles interface {
-	Names() []string
-	Tensor(name string) (safetensors.Tensor, bool)
-	Release(name string)
-	Close() error
-}
+type folderSet struct{ *safetensors.Set }
 
 // Tensor returns the tensor of that name.
 func (s folderSet) Tensor(name string) (storedTensor, bool) {
-	t, ok := s.tensorFiles.Tensor(name)
+	t, ok := s.Set.Tensor(name)
 	return storedTensor{Shape: t.Shape, Type: string(t.DType), Data: t.Data, Check: t.Check, Read: t.Read}, ok
 }
 
@@ -162,10 +152,11 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
 	}
-	if err := checkTensors(c, folderSet{file}); err != nil {
+	set := folderSet{file.Set()}
+	if err := checkTensors(c, set); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{c, folderSet{file}}, nil
+	return &Checkpoint{c, set}, nil
 }
 
 func checkTensors(c *Config, set tensorSet) error {

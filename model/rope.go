@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -230,7 +231,7 @@ func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
 	switch {
 	case theta != 0 && c.RopeTheta != 0 && theta != c.RopeTheta:
 		return fmt.Errorf("%s: rope_theta is %v, and %v outside: keep one", name, theta, c.RopeTheta)
-	case scaled && !sameScaling(scaling, c.RopeScaling):
+	case scaled && !reflect.DeepEqual(scaling, c.RopeScaling):
 		return fmt.Errorf("%s is %s, and rope_scaling, which transformers prefers, is %s: keep one",
 			name, scaling, c.RopeScaling)
 	case theta != 0:
@@ -247,8 +248,6 @@ func (s *RopeScaling) String() string {
 	}
 	return fmt.Sprintf("%+v", *s)
 }
-
-func sameScaling(a, b *RopeScaling) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func (c *Config) takeLocalRope(raw json.RawMessage) error {
 	const name = "rope_parameters: " + layerSliding

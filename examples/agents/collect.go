@@ -108,7 +108,9 @@ func (c *Call) drop(reason string) { c.Dropped = append(c.Dropped, reason) }
 func (c *Collection[T]) ask(ctx context.Context, call *Call, have []T) ([]T, error) {
 	opts := c.Chat
 	if !c.FreeText {
-		opts.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Name: c.Key, Schema: c.schema(call.Asked)}
+		opts.ResponseFormat = &art.ResponseFormat{Type: art.FormatJSONSchema, Name: c.Key, Schema: fmt.Appendf(nil,
+			`{"type":"object","properties":{%q:{"type":"array","minItems":1,"maxItems":%d,"items":%s}},`+
+				`"required":[%q],"additionalProperties":false}`, c.Key, call.Asked, c.Item, c.Key)}
 	}
 	response, err := c.Model.Complete(ctx, &art.History{Messages: c.Prompt(call.Asked, have)}, &opts)
 	if err != nil {
@@ -123,13 +125,6 @@ func (c *Collection[T]) ask(ctx context.Context, call *Call, have []T) ([]T, err
 		call.drop(problem)
 	}
 	return items, nil
-}
-
-// schema allows an object whose only field has 1 to n items.
-func (c *Collection[T]) schema(n int) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(
-		`{"type":"object","properties":{%q:{"type":"array","minItems":1,"maxItems":%d,"items":%s}},`+
-			`"required":[%q],"additionalProperties":false}`, c.Key, n, c.Item, c.Key))
 }
 
 func parseItems[T any](text, key string) (items []T, problem string) {
@@ -198,24 +193,19 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// alikeAbove is the similarity from which two texts ask for the same.
-const alikeAbove = 0.8
-
 // Alike tells whether two texts are duplicates: the same words but for case and punctuation, or a [Similarity] of 0.8
 // and more. Texts whose words with digits differ, such as ids and dates, are not: they ask for different things.
 func Alike(a, b string) bool {
 	x, y := words(a), words(b)
-	for w := range x {
-		if hasDigit(w) && !y[w] {
-			return false
+	digits := func(of, without map[string]bool) bool {
+		for w := range of {
+			if strings.ContainsFunc(w, unicode.IsDigit) && !without[w] {
+				return true
+			}
 		}
+		return false
 	}
-	for w := range y {
-		if hasDigit(w) && !x[w] {
-			return false
-		}
-	}
-	return jaccard(x, y) >= alikeAbove
+	return !digits(x, y) && !digits(y, x) && jaccard(x, y) >= 0.8
 }
 
 // Similarity is the share of words that two texts have in common (Jaccard):
@@ -257,8 +247,6 @@ func words(text string) map[string]bool {
 	}
 	return set
 }
-
-func hasDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
 
 func jaccard(a, b map[string]bool) float64 {
 	both := 0

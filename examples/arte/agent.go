@@ -207,28 +207,20 @@ func tool(name, about, properties string, required ...string) art.Tool {
 		`{"type": "object", "properties": {%s}, "required": ["%s"]}`, properties, strings.Join(required, `", "`)))}
 }
 
-type arguments struct{ Query, From, After, Before, ID, Number string }
-
-func (a *arguments) fit(tool string) bool {
-	switch tool {
-	case "search":
-		return a.Query != ""
-	case "read":
-		return a.ID != ""
-	}
-	return a.ID != "" && a.Number != ""
-}
-
 // call carries out a tool call and returns what the agent gets to read. An error ends the program.
 func (r *run) call(ctx context.Context, c *art.ToolCall) (string, error) {
-	if c.Name != "search" && c.Name != "read" && c.Name != "answer" {
-		r.end = unknownTool
-		return "There is no such tool.", nil
-	}
-	var args arguments
+	var args struct{ Query, From, After, Before, ID, Number string } // of all tools
 	decoder := json.NewDecoder(strings.NewReader(c.Arguments))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&args); err != nil || !args.fit(c.Name) {
+	err := decoder.Decode(&args)
+	enough, known := map[string]bool{
+		"search": args.Query != "", "read": args.ID != "", "answer": args.ID != "" && args.Number != "",
+	}[c.Name]
+	switch {
+	case !known:
+		r.end = unknownTool
+		return "There is no such tool.", nil
+	case err != nil || !enough:
 		r.end = badArguments
 		return "These arguments do not fit.", nil
 	}

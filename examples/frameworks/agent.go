@@ -69,10 +69,13 @@ func Rollout(play Play, seed uint64, faults Faults) func(*art.Model, *art.ChatOp
 	context.Context, mcp.Scenario) (*art.Trajectory, error) {
 	return func(m *art.Model, opts *art.ChatOptions) func(context.Context, mcp.Scenario) (*art.Trajectory, error) {
 		return func(ctx context.Context, s mcp.Scenario) (*art.Trajectory, error) {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(s.ID)) // a hash does not fail
+			luck := rand.New(rand.NewPCG(art.GroupRand(ctx).Uint64(), h.Sum64()))
 			sampled := &sampledBy{next: m.HTTPClient().Transport, opts: opts}
 			e := &Env{
 				Client: &http.Client{Transport: sampled}, Model: m, Chat: opts, Task: s.Task,
-				Desk: NewDesk(seed, faults, faultsOf(ctx, s.ID)),
+				Desk: NewDesk(seed, faults, luck),
 			}
 			t, answer, err := play(ctx, e)
 			if broken := e.broken(ctx, sampled, err); broken || t == nil {
@@ -81,12 +84,6 @@ func Rollout(play Play, seed uint64, faults Faults) func(*art.Model, *art.ChatOp
 			return t, score(seed, s, e.Desk, t, answer, err)
 		}
 	}
-}
-
-func faultsOf(ctx context.Context, scenario string) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(scenario)) // a hash does not fail
-	return rand.New(rand.NewPCG(art.GroupRand(ctx).Uint64(), h.Sum64()))
 }
 
 // broken tells that a run ended by what is not the agent's doing, so that it says nothing about the model. Too many

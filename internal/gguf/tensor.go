@@ -149,20 +149,7 @@ func (t Type) byteSize(shape []int) (uint64, error) {
 	if row%l.block != 0 {
 		return 0, fmt.Errorf("rows of %d are not whole blocks of %d, which %v has", row, l.block, t)
 	}
-	elements, err := numElements(shape)
-	if err != nil {
-		return 0, err
-	}
-	high, size := bits.Mul64(elements/uint64(l.block), uint64(l.bytes))
-	if high != 0 {
-		return 0, fmt.Errorf("shape %v of %v overflows", shape, t)
-	}
-	return size, nil
-}
-
-// numElements returns the number of elements of a shape. Their size as float32 does not overflow.
-func numElements(shape []int) (uint64, error) {
-	elements := uint64(4)
+	elements := uint64(4) // times four: their size as float32 does not overflow
 	for _, dim := range shape {
 		high, low := bits.Mul64(elements, uint64(dim)) //nolint:gosec // it is not negative
 		if high != 0 || low > 1<<62 {
@@ -170,5 +157,9 @@ func numElements(shape []int) (uint64, error) {
 		}
 		elements = low
 	}
-	return elements / 4, nil
+	high, size := bits.Mul64(elements/4/uint64(l.block), uint64(l.bytes))
+	if high != 0 {
+		return 0, fmt.Errorf("shape %v of %v overflows", shape, t)
+	}
+	return size, nil
 }

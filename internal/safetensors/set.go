@@ -70,9 +70,14 @@ func openSingle(dir string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.Set(), nil
+}
+
+// Set returns the file as a set.
+func (f *File) Set() *Set {
 	s := &Set{files: map[string]*File{}}
 	s.add(f, f.Names())
-	return s, nil
+	return s
 }
 
 // Shards returns the names of the files that a model.safetensors.index.json lists, sorted. None has a folder.

@@ -221,13 +221,10 @@ func (p *Project) Estimate() Estimate {
 
 	e.Replies = groups*p.Group + comparisons*p.Held + p.Held
 	e.ReplyTokens = e.Replies * p.MaxTokens
-	e.Writer.cost(p.Prices.Writer)
-	e.Judge.cost(p.Prices.Judge)
+	for l, price := range map[*Load]Price{&e.Writer: p.Prices.Writer, &e.Judge: p.Prices.Judge} {
+		l.Dollars = (float64(l.PromptTokens)*price.Prompt + float64(l.CompletionTokens)*price.Completion) / 1e6
+	}
 	return e
-}
-
-func (l *Load) cost(price Price) {
-	l.Dollars = (float64(l.PromptTokens)*price.Prompt + float64(l.CompletionTokens)*price.Completion) / 1e6
 }
 
 // Dollars is what all of it costs.
