@@ -144,7 +144,20 @@ func describe(c *Config, keys map[string]json.RawMessage) string {
 		if s := sensesOf(keys); s != "" {
 			what = "a model that reads " + s + " too"
 		}
-		return what + ", around a text model" + textModel(name, text)
+		what += ", around a text model"
+		var inner Config
+		_ = json.Unmarshal(text["model_type"], &inner.ModelType) // of another type it is unknown
+		switch _, err := inner.architecture(); {
+		case inner.ModelType == "":
+			return fmt.Sprintf("%s whose model_type %s does not say", what, name)
+		case err == nil:
+			return fmt.Sprintf("%s of model_type %q: use a checkpoint of that text model alone", what, inner.ModelType)
+		}
+		kinds := kindsOf(text)
+		if kinds != "" {
+			kinds = " with " + kinds
+		}
+		return fmt.Sprintf("%s of model_type %q%s, which is not supported either", what, inner.ModelType, kinds)
 	}
 	if s := sensesOf(keys); s != "" {
 		return "a model that reads " + s + " too"
@@ -178,23 +191,6 @@ func textPart(keys map[string]json.RawMessage) (name string, text map[string]jso
 		}
 	}
 	return "", nil, false
-}
-
-// textModel names a text model, and says what can be done with it.
-func textModel(name string, text map[string]json.RawMessage) string {
-	var c Config
-	_ = json.Unmarshal(text["model_type"], &c.ModelType) // of another type it is unknown
-	switch _, err := c.architecture(); {
-	case c.ModelType == "":
-		return fmt.Sprintf(" whose model_type %s does not say", name)
-	case err == nil:
-		return fmt.Sprintf(" of model_type %q: use a checkpoint of that text model alone", c.ModelType)
-	}
-	kinds := kindsOf(text)
-	if kinds != "" {
-		kinds = " with " + kinds
-	}
-	return fmt.Sprintf(" of model_type %q%s, which is not supported either", c.ModelType, kinds)
 }
 
 // sensesOf lists what a model reads beside text.

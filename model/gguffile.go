@@ -154,7 +154,7 @@ func (s *ggufSet) Release(name string) { s.file.Release(s.tensors[name].Name) }
 // Close closes the file.
 func (s *ggufSet) Close() error { return s.file.Close() }
 
-// ggufConfig returns the configuration that a model in a GGUF file has on Hugging Face, and how its tensors were changed.
+// ggufConfig returns the configuration of a model in a GGUF file, as on Hugging Face, and how its tensors were changed.
 func ggufConfig(f *gguf.File) (*Config, ggufModel, error) {
 	value, _ := f.Value("general.architecture")
 	arch, _ := value.(string)

@@ -83,13 +83,6 @@ func (p *prefixed) mask(window int) *Node {
 // products with the values.
 type sums struct{ most, mass, values *Node }
 
-// merged builds the quotient of the sums of two sets of elements together.
-func merged(a, b sums) *Node {
-	most := Max(a.most, b.most)
-	x, y := Exp(Sub(a.most, most)), Exp(Sub(b.most, most))
-	return Div(Add(Mul(a.values, x), Mul(b.values, y)), Add(Mul(a.mass, x), Mul(b.mass, y)))
-}
-
 // attendPrefix builds attention to a prefix and to keys of their own [R, K, S, E], of scaled q: [R, K, G, T, E].
 func (p *part) attendPrefix(q *Node, own KV, common KV, window int, limit float64) *Node {
 	r, k, g, t, e := q.Shape().Dim(0), q.Shape().Dim(1), q.Shape().Dim(2), q.Shape().Dim(3), q.Shape().Dim(4)
@@ -109,7 +102,10 @@ func (p *part) attendPrefix(q *Node, own KV, common KV, window int, limit float6
 	s := own.K.Shape().Dim(2)
 	seen := Reshape(BroadcastToDims(p.mask(window), r, k, g, t, s), r, k, g*t, s)
 	b := sumsOf(Reshape(q, r, k, g*t, e), own, seen, limit)
-	return Reshape(merged(a, b), r, k, g, t, e)
+	most := Max(a.most, b.most)
+	x, y := Exp(Sub(a.most, most)), Exp(Sub(b.most, most))
+	sum := Div(Add(Mul(a.values, x), Mul(b.values, y)), Add(Mul(a.mass, x), Mul(b.mass, y)))
+	return Reshape(sum, r, k, g, t, e)
 }
 
 // sumsOf builds the sums of queries [B, K, N, E] over those of keys and values [B, K, S, E] that they see [B, K, N, S].

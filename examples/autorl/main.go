@@ -136,7 +136,10 @@ func (s *settings) project(ctx context.Context, t *task, backend art.Backend, ou
 		Model: art.NewModel(name, &trained), Base: art.NewModel(name+"-base", &frozen),
 		Writer: standIn("writer"), Judge: standIn("judge"), JudgeOptions: ruler.Options{Chunk: max(2, s.group)},
 		Inputs: s.inputs, Held: s.held, Steps: s.steps, Batch: s.batch, Group: s.group, Every: max(1, s.steps),
-		MaxTokens: cmp.Or(s.tokens, t.tokens), Seed: s.seed, ConfigOf: s.config,
+		MaxTokens: cmp.Or(s.tokens, t.tokens), Seed: s.seed,
+		ConfigOf: func(int) *art.TrainConfig { // two updates, without weight decay
+			return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
+		},
 		Events: terminal.New(&terminal.Options{Quiet: true}),
 		Logger: agents.Logger(out),
 	}
@@ -146,11 +149,6 @@ func (s *settings) project(ctx context.Context, t *task, backend art.Backend, ou
 	return p, errors.Join(
 		p.Writer.Register(ctx, &standInBackend{reply: t.write(s.seed)}),
 		p.Judge.Register(ctx, &standInBackend{reply: t.judge(s.seed)}))
-}
-
-// config is how a step is trained: two updates, without weight decay.
-func (s *settings) config(int) *art.TrainConfig {
-	return &art.TrainConfig{LearningRate: s.rate, MiniBatches: 2, MaxGradNorm: 1, WeightDecay: new(0.0)}
 }
 
 func report(out io.Writer, t *task, r *auto.Result, gains []agents.Gain) {

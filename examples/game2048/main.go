@@ -243,7 +243,8 @@ func measured(ctx context.Context, backend *local.Backend, model *art.Model) flo
 // evaluate plays games with first boards of its own and returns the mean reward. Moves are sampled as in training: a
 // player that always moves the same way on a board can be stuck there.
 func evaluate(ctx context.Context, model *art.Model) float64 {
-	g, mean, _ := measure(ctx, fmt.Sprintf("model, step %d", model.Step()), func(ctx context.Context) (*art.Trajectory, error) {
+	name := fmt.Sprintf("model, step %d", model.Step())
+	g, mean, _ := measure(ctx, name, func(ctx context.Context) (*art.Trajectory, error) {
 		return play(ctx, model, art.Rand(ctx))
 	})
 	check(model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil))

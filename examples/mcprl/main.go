@@ -91,26 +91,17 @@ func main() {
 	serve := flag.String("serve", "", "be the server orders or calendar on standard input and output")
 	flag.Parse()
 	ctx := context.Background()
-	if *serve != "" {
-		check(serveStdio(ctx, *serve, s.seed))
-		return
+	var err error
+	if d, ok := synthetic.Find(*serve); ok {
+		err = d.Serve(s.seed).Run(ctx, &sdk.StdioTransport{})
+	} else if *serve != "" {
+		err = fmt.Errorf("-serve %s: there are orders and calendar", *serve)
+	} else {
+		err = run(ctx, &s)
 	}
-	check(run(ctx, &s))
-}
-
-func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-// serveStdio is a synthetic server as a command.
-func serveStdio(ctx context.Context, name string, seed uint64) error {
-	d, ok := synthetic.Find(name)
-	if !ok {
-		return fmt.Errorf("-serve %s: there are orders and calendar", name)
-	}
-	return d.Serve(seed).Run(ctx, &sdk.StdioTransport{})
 }
 
 func run(ctx context.Context, s *settings) (err error) {

@@ -135,23 +135,18 @@ func ParseName(text string) (Name, error) {
 	}
 	n := Name{repo, revision}
 	org, name, ok := strings.Cut(repo, "/")
-	if !ok || len(repo) > 96 || !repoPart.MatchString(org) || !repoPart.MatchString(name) || strings.Contains(repo, "--") ||
-		strings.Contains(repo, "..") {
+	if !ok || len(repo) > 96 || !repoPart.MatchString(org) || !repoPart.MatchString(name) ||
+		strings.Contains(repo, "--") || strings.Contains(repo, "..") {
 		return n, fmt.Errorf("hub: %q is not the name of a model: write ORG/NAME or ORG/NAME@revision", text)
 	}
-	if !validRevision(revision) {
+	valid := len(revision) <= 256
+	for part := range strings.SplitSeq(revision, "/") {
+		valid = valid && revisionPart.MatchString(part) && !strings.Contains(part, "..") && len(part) <= 128
+	}
+	if !valid {
 		return n, fmt.Errorf("hub: %q: %q is not a revision: write the name of a branch or tag, or a commit", text, revision)
 	}
 	return n, nil
-}
-
-func validRevision(revision string) bool {
-	for part := range strings.SplitSeq(revision, "/") {
-		if !revisionPart.MatchString(part) || strings.Contains(part, "..") || len(part) > 128 {
-			return false
-		}
-	}
-	return len(revision) <= 256
 }
 
 // String returns ORG/NAME@revision.

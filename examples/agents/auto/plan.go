@@ -57,12 +57,17 @@ func (p *Project) plan(ctx context.Context) (*Plan, error) {
 			"inputs.json has them, delete it to have others written"}
 	}
 	if plan.System == "" {
-		if plan.System, err = p.write(ctx, systemPrompt(p.Task), 2000); err != nil {
+		prompt := "Write the instruction for a model that does this task:\n\n" + p.Task + "\n\nAddress the model, say what " +
+			"it gets and what its whole reply must be. A few sentences, no examples, nothing but the instruction."
+		if plan.System, err = p.write(ctx, prompt, 2000); err != nil {
 			return nil, fmt.Errorf("the system prompt: %w", err)
 		}
 	}
 	if plan.Rubric == "" {
-		if plan.Rubric, err = p.write(ctx, rubricPrompt(p.Task), 4000); err != nil {
+		prompt := "Somebody compares replies of a model to this task:\n\n" + p.Task + "\n\nWrite what makes a reply good, " +
+			"the most important first: three to six lines, each begins with \"- \". What can be checked comes before taste. " +
+			"Nothing but the lines."
+		if plan.Rubric, err = p.write(ctx, prompt, 4000); err != nil {
 			return nil, fmt.Errorf("the rubric: %w", err)
 		}
 	}
@@ -125,18 +130,6 @@ func inputsPrompt(task string, n int, have []Input) []art.Message {
 	}
 	b.WriteString(`Answer with JSON only: {"inputs": [{"input": "..."}, ...]}`)
 	return []art.Message{art.User(b.String())}
-}
-
-func systemPrompt(task string) string {
-	return "Write the instruction for a model that does this task:\n\n" + task +
-		"\n\nAddress the model, say what it gets and what its whole reply must be. " +
-		"A few sentences, no examples, nothing but the instruction."
-}
-
-func rubricPrompt(task string) string {
-	return "Somebody compares replies of a model to this task:\n\n" + task +
-		"\n\nWrite what makes a reply good, the most important first: three to six lines, " +
-		"each begins with \"- \". What can be checked comes before taste. " + "Nothing but the lines."
 }
 
 func readJSON(path string, v any) error {
