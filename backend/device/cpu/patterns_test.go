@@ -169,7 +169,8 @@ func (s *spy) build(t *testing.T, extra []shapes.Shape, outputs func(f *model.Fo
 	for _, shape := range extra {
 		in = append(in, graph.Parameter(g, "", shape))
 	}
-	f := &model.Forward{Config: c, Param: params.Lookup(weights), Linear: a.Config().Hook(a.Lookup(trained)), Frozen: true}
+	f := &model.Forward{Config: c, Param: params.Lookup(weights), Frozen: true}
+	f.Linear, _ = a.Hooks(lora.Nodes{Trained: trained})
 	g.Compile(outputs(f, trained, in)...)
 	for i, spec := range c.Specs() {
 		if packable := s.plans[len(s.plans)-1].Inputs[i].Packable; len(spec.Shape) == 2 && !packable {
