@@ -23,6 +23,7 @@ var privateWords = []struct {
 	{regexp.MustCompile(`(?i)\bright, and slow\b`), "exact but slow"},
 	{regexp.MustCompile(`(?i)\binflows?\b`), "source, or producer"},
 	{regexp.MustCompile(`(?i)\blinger(s|ed|ing)?\b`), "spin, delay, or what is meant"},
+	{regexp.MustCompile(`(?i)\bspoil(s|t|ed|ing)?\b`), "make invalid, damage, or what is meant"},
 	{regexp.MustCompile(`KeepBatchScale`), "NormalizeAdvantages"},
 }
 

@@ -33,6 +33,7 @@ func TestCheckWords(t *testing.T) {
 		{".ci/run", "# large pages", true},
 		{"a.go", "type inflow struct", true},
 		{"a.go", "const linger = 5", true},
+		{"a.go", "// a spoilt sequence", true},
 		{"a.go", "// An amendment returned.", false},
 		{"a.go", "// One turn of a conversation turns.", false},
 		{"a.md", "turned", false},
