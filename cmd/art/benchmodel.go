@@ -120,19 +120,12 @@ func (o *modelBench) measure(name, kind string, stderr io.Writer, tell func(mode
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer func() { _ = done() }()
 	for _, n := range requests {
 		for _, length := range prompts {
-			rng := rand.New(rand.NewPCG(1, uint64(length)))
-			var best modelResult
-			for i := range o.repeat + 1 { // the first one warms up
-				r, err := o.requestsAtOnce(m, randomPrompts(rng, n, length, ids, o.shared))
-				if err != nil {
-					return err
-				}
-				if i == 1 || i > 1 && r.Seconds < best.Seconds {
-					best = r
-				}
+			best, err := o.best(m, ids, n, length)
+			if err != nil {
+				return err
 			}
 			best.Name = fmt.Sprintf("%s/requests=%d/prompt=%d", kind, n, length)
 			best.Requests, best.Prompt, best.Tokens, best.Runs = n, length, o.tokens, o.repeat
@@ -145,6 +138,21 @@ func (o *modelBench) measure(name, kind string, stderr io.Writer, tell func(mode
 		}
 	}
 	return nil
+}
+
+// best is the fastest of some runs of n requests with prompts of a length. One more comes before them, which warms up.
+func (o *modelBench) best(m *art.Model, ids, n, length int) (best modelResult, err error) {
+	rng := rand.New(rand.NewPCG(1, uint64(length)))
+	for i := range o.repeat + 1 {
+		r, err := o.requestsAtOnce(m, randomPrompts(rng, n, length, ids, o.shared))
+		if err != nil {
+			return r, err
+		}
+		if i == 1 || i > 1 && r.Seconds < best.Seconds {
+			best = r
+		}
+	}
+	return best, nil
 }
 
 // vocabulary returns the number of ids that prompts may have. The last ids of a vocabulary are special tokens, or none.
@@ -242,7 +250,7 @@ func (o *modelBench) serve(name string, stderr io.Writer, tell func(modelResult)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer func() { _ = done() }()
 	handler, err := b.Handler(nil)
 	if err != nil {
 		return err

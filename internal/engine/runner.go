@@ -43,7 +43,7 @@ func finalize(list []*tensors.Tensor) {
 }
 
 // read copies a tensor to the host, unless there is an error already.
-func read[T dtypes.Supported](x *tensors.Tensor, err *error) (flat []T) {
+func read[T float32 | int32](x *tensors.Tensor, err *error) (flat []T) {
 	if *err == nil {
 		flat, *err = tensors.CopyFlatData[T](x)
 	}
