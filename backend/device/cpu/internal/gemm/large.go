@@ -64,8 +64,8 @@ func (k *Kernels) large(p *pool.Pool, g call) {
 func (o *operand) ready() bool { return o.packed != nil && !o.repacks() }
 
 // repacks reports whether each task of a large matmul packs its columns of a B that is packed: they are to be
-// transposed, or of bfloat16. If all were packed first, they would go through memory on the way, which takes longer.
-func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.packed.half != nil) }
+// transposed, or not of float32. If all were packed first, they would go through memory on the way, which takes longer.
+func (o *operand) repacks() bool { return o.packed != nil && (o.transposed || o.packed.full == nil) }
 
 // plan cuts the part into blocks and tasks.
 func (l *large) plan(p *pool.Pool) {

@@ -17,6 +17,9 @@ type Packed struct {
 	K, N int
 	full []float32 // either this
 	half []uint16  // or this: bfloat16
+
+	quantized *quantized // or integers with scales,
+	bytes     []byte     // in tiles
 }
 
 // PackedSize is the number of elements that a packed [k, n] matrix has: that of whole panels.
@@ -101,6 +104,11 @@ func (p *Packed) index(k, j int) int { return (j/panel*p.K+k)*panel + j%panel }
 
 // At is element (k, j).
 func (p *Packed) At(k, j int) float32 {
+	if p.quantized != nil {
+		var row [panel]float32
+		p.dequantize(row[:], k, j)
+		return row[j%panel]
+	}
 	if p.half != nil {
 		return widen(p.half[p.index(k, j)])
 	}
@@ -116,6 +124,12 @@ func (p *Packed) Row(dst []float32, k int) {
 
 // piece copies contiguous numbers.
 func (p *Packed) piece(dst []float32, at int) {
+	if p.quantized != nil {
+		var row [panel]float32
+		p.dequantize(row[:], at/panel%p.K, at/panel/p.K*panel)
+		copy(dst, row[:])
+		return
+	}
 	if p.half == nil {
 		copy(dst, p.full[at:])
 		return

@@ -24,7 +24,7 @@ func panelAt(data []float32) rightSide {
 func (b *block) right(left leftSide, j, width int) (rightSide, int) {
 	p, v := b.b.packed, b.b.view
 	switch {
-	case p != nil && !b.b.transposed && (p.half == nil || b.level.half != nil && b.mb <= 2*b.level.rows):
+	case p != nil && !b.b.transposed && (p.full != nil || p.half != nil && b.level.half != nil && b.mb <= 2*b.level.rows):
 		return b.packedPanel(j), 0
 	case p == nil && v.Col == 1 && width > panel:
 		r := b.inPlace(j)
@@ -198,9 +198,9 @@ func (p *Packed) part(row, rows, column int) part {
 // rightAll is all whole panels of the block's part of B, and the last one if it is not whole.
 func (b *block) rightAll() (all, last rightSide) {
 	whole, rest := b.nb/panel*panel, b.nb%panel
-	if p := b.b.packed; p != nil && !b.b.transposed && p.half == nil {
+	if b.b.ready() {
 		all, _ = b.right(leftSide{}, 0, panel)
-		all.step = 4 * panel * p.K
+		all.step = 4 * panel * b.b.packed.K
 		if rest > 0 {
 			last, _ = b.right(leftSide{}, whole, rest)
 		}
@@ -233,8 +233,10 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 		b.level.pack(b.s, lines{dst: Out{dst, panel}, src: src, k: b.kc, width: width, ahead: panel * v.Col})
 	case b.b.transposed:
 		b.transposePanels(dst, p, j, width)
-	case p.half == nil:
+	case p.full != nil:
 		copy(dst, p.full[p.index(b.k0, j):])
+	case p.quantized != nil:
+		p.dequantize(dst[:b.kc*panel], b.k0, j)
 	default:
 		b.level.widen(dst, p.half[p.index(b.k0, j):][:len(dst)])
 	}
@@ -244,7 +246,7 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 // contracted axis goes through the panels of p.
 func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 	k := 0
-	if b.level.blocks != nil && p.half == nil && width == panel && b.k0%panel == 0 && b.kc >= panel {
+	if b.level.blocks != nil && p.full != nil && width == panel && b.k0%panel == 0 && b.kc >= panel {
 		k = b.kc / panel * panel
 		b.s.packing = packing{
 			dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&p.full[p.index(j, b.k0)]),
@@ -258,9 +260,13 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		from := p.index(j, at)
 		size := (width-1)*panel + n // from the middle of a line: the lines that follow are whole
 		src := b.s.wide[:]
-		if p.half == nil {
+		switch {
+		case p.full != nil:
 			src = p.full[from:]
-		} else {
+		case p.quantized != nil:
+			p.dequantize(src[:width*panel], j, at)
+			src = src[at%panel:]
+		default:
 			b.level.widen(src[:size], p.half[from:from+size])
 		}
 		to := Out{dst[k*panel:], panel}

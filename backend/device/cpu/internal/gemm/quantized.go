@@ -1,0 +1,200 @@
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
+	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
+	"github.com/goart-dev/art/internal/float16"
+	"github.com/goart-dev/art/internal/ggml"
+)
+
+// quantized is how a packed matrix holds the integers and scales of a quantized type. A panel of 32 columns is cut into
+// tiles of 256 rows, or of 32 where scales have one level; K is a multiple of that. What follows lies in a tile behind
+// one another, each for 32 columns:
+//
+//	d       float16, or bfloat16 for MXFP4
+//	m       float16, where something is subtracted
+//	s       8 bits for each group of rows, where scales have two levels
+//	n       8 bits likewise, where something is subtracted
+//	fifths  a dword for 32 rows: bit k is the fifth bit of row k, where codes have 5 bits
+//	codes   of 4 bits: a dword for 8 rows, of which row i < 4 is nibble 2i, and row i+4 is nibble 2i+1
+//	        of 8 bits: a dword for 4 rows
+//
+// Element (k, j) is fma(table[code], d·s, −m·n), which is what package ggml says of it: the product is exact. m of Q4_1
+// and Q5_1 is added, and so is stored negated.
+type quantized struct {
+	ggml.Layout
+	bfloat16                     bool // d
+	tile, bytes                  int  // rows and bytes of a tile
+	mAt, sAt, nAt, fifthAt, code int  // bytes into a tile
+}
+
+// quantizedOf returns how matrices of a type are packed; nil: they are not.
+func quantizedOf(t ggml.Type) *quantized {
+	l, ok := t.Layout()
+	if !ok {
+		return nil
+	}
+	q := &quantized{Layout: l, bfloat16: t == ggml.MXFP4, tile: t.Block()}
+	at := 2 * panel
+	take := func(bytes int) int {
+		at += bytes
+		return at - bytes
+	}
+	if l.Min {
+		q.mAt = take(2 * panel)
+	}
+	if l.Super {
+		q.sAt = take(q.tile / l.Group * panel)
+		if l.Min {
+			q.nAt = take(q.tile / l.Group * panel)
+		}
+	}
+	bits := l.Bits
+	if bits == 5 {
+		q.fifthAt, bits = take(q.tile/8*panel), 4
+	}
+	q.code = take(q.tile * panel * bits / 8)
+	q.bytes = at
+	return q
+}
+
+// QuantizedBytes is what a packed [k, n] matrix of a quantized type takes; false: it is not packed as it is.
+func QuantizedBytes(t ggml.Type, k, n int) (int, bool) {
+	q := quantizedOf(t)
+	if q == nil || k%q.tile != 0 {
+		return 0, false
+	}
+	return panels(n) * (k / q.tile) * q.bytes, true
+}
+
+// NewQuantized is the packed [k, n] matrix of a quantized type whose bytes are data, [QuantizedBytes] of them.
+func NewQuantized(t ggml.Type, data []byte, k, n int) *Packed {
+	if size, ok := QuantizedBytes(t, k, n); !ok || size != len(data) {
+		panic(fmt.Sprintf("gemm: %d bytes for a packed [%d, %d] matrix of %v", len(data), k, n, t))
+	}
+	return &Packed{K: k, N: n, quantized: quantizedOf(t), bytes: data}
+}
+
+// PackQuantized sets columns [j, j+n) of a packed matrix of type t to rows of a file: column j+i is the K elements from
+// byte i·t.Bytes(K) of rows on. j is a multiple of 32, and so is n, but for the last columns.
+func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, rows []byte, n int) {
+	p.check(j, n)
+	row, block := t.Bytes(p.K), t.Bytes(p.quantized.tile)
+	p.each(workers, n, func(at, width int) {
+		var s ggml.Split
+		for k := 0; k < p.K; k += p.quantized.tile {
+			tile := p.tileAt(k, j+at)
+			for l := range width {
+				from := (at+l)*row + k/p.quantized.tile*block
+				t.Split(&s, rows[from:from+block])
+				p.quantized.set(tile, l, &s)
+			}
+			if width < panel {
+				s = ggml.Split{}
+				for l := width; l < panel; l++ {
+					p.quantized.set(tile, l, &s)
+				}
+			}
+		}
+	})
+}
+
+// tileAt is the tile with element (k, j).
+func (p *Packed) tileAt(k, j int) []byte {
+	q := p.quantized
+	at := (j/panel*(p.K/q.tile) + k/q.tile) * q.bytes
+	return p.bytes[at : at+q.bytes : at+q.bytes]
+}
+
+// set writes a column of a tile.
+func (q *quantized) set(tile []byte, column int, s *ggml.Split) {
+	binary.LittleEndian.PutUint16(tile[2*column:], s.D)
+	if q.Min {
+		binary.LittleEndian.PutUint16(tile[q.mAt+2*column:], s.M)
+	}
+	if q.Super {
+		for g := range q.tile / q.Group {
+			tile[q.sAt+g*panel+column] = byte(s.S[g])
+			if q.Min {
+				tile[q.nAt+g*panel+column] = s.N[g]
+			}
+		}
+	}
+	if q.Bits == 8 {
+		for k := 0; k < q.tile; k += 4 {
+			copy(tile[q.code+k*panel+4*column:][:4], s.Codes[k:])
+		}
+		return
+	}
+	for k := 0; k < q.tile; k += 8 {
+		v := binary.LittleEndian.Uint64(s.Codes[k:]) & 0x0f0f0f0f0f0f0f0f
+		binary.LittleEndian.PutUint32(tile[q.code+k/2*panel+4*column:], uint32(v|v>>28))
+	}
+	if q.Bits == 5 {
+		for k := 0; k < q.tile; k += 32 {
+			fifths := uint32(0)
+			for i, c := range s.Codes[k : k+32] {
+				fifths |= uint32(c>>4) << i
+			}
+			binary.LittleEndian.PutUint32(tile[q.fifthAt+k/8*panel+4*column:], fifths)
+		}
+	}
+}
+
+// scales sets ds and dm to d·s and −m·n of the columns of a group of a tile.
+func (q *quantized) scales(ds, dm *[panel]float32, tile []byte, group int) {
+	for l := range panel {
+		d := binary.LittleEndian.Uint16(tile[2*l:])
+		if q.bfloat16 {
+			ds[l] = widen(d)
+		} else {
+			ds[l] = float16.Float32(d)
+		}
+		dm[l] = float32(math.Copysign(0, -1)) // fma(t, d, −0) is t·d, with its sign where it is zero
+		if q.Min {
+			dm[l] = -float16.Float32(binary.LittleEndian.Uint16(tile[q.mAt+2*l:]))
+		}
+		if q.Super {
+			ds[l] *= float32(int8(tile[q.sAt+group*panel+l]))
+			if q.Min {
+				dm[l] *= float32(tile[q.nAt+group*panel+l])
+			}
+		}
+	}
+}
+
+// number is that of a code of a tile.
+func (q *quantized) number(tile []byte, k, l int) float32 {
+	if q.Bits == 8 {
+		return float32(int8(tile[q.code+k/4*4*panel+4*l+k%4]))
+	}
+	shift := k % 8 * 8
+	if k%8 >= 4 {
+		shift -= 28
+	}
+	c := binary.LittleEndian.Uint32(tile[q.code+k/8*4*panel+4*l:]) >> shift & 15
+	if q.Bits == 5 {
+		c |= binary.LittleEndian.Uint32(tile[q.fifthAt+k/32*4*panel+4*l:]) >> (k % 32) & 1 << 4
+	}
+	return q.Table[c]
+}
+
+// dequantize sets dst to rows [k, k+len(dst)/32) of the panel with column j.
+func (p *Packed) dequantize(dst []float32, k, j int) {
+	q := p.quantized
+	var ds, dm [panel]float32
+	for at := 0; at < len(dst); {
+		tile, in := p.tileAt(k, j), k%q.tile
+		q.scales(&ds, &dm, tile, in/q.Group)
+		for range min(q.Group-in%q.Group, (len(dst)-at)/panel) {
+			for l := range panel {
+				dst[at+l] = fma.Float32(q.number(tile, k%q.tile, l), ds[l], dm[l])
+			}
+			k, at = k+1, at+panel
+		}
+	}
+}
