@@ -57,6 +57,8 @@ func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 		kc = min(g.kb, g.k-k0)
 		b := block{g, s, i0, mb, j0, nb, k0, kc, out, g.modeAt(k0)}
 		switch {
+		case b.multipliesCodes():
+			b.multiplyCodes()
 		case g.rowsOuter:
 			b.computeByRows()
 		case b.ragged() && kc > Block: // whole fixed blocks first, the short last one in a turn of its own

@@ -29,6 +29,9 @@ type level struct {
 	transposeWidth int            // most numbers of a line that it takes
 	blocks         func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
 	widen          func(dst []float32, src []uint16)
+	scales         func(*scaling) // nil: quantized matrices are read in Go
+	dequantize     func(*coded)
+	multiply       func(*coded) // for up to multiplyRows rows of A
 	read           func(p unsafe.Pointer, bytes int)
 }
 

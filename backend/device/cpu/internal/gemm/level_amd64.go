@@ -15,6 +15,7 @@ var levelAVX512 = level{
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
+	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512,
 }
 
 var levelAVX2 = level{
@@ -50,6 +51,15 @@ func wideAVX512(t *tile)
 
 //go:noescape
 func streamAVX512(t *tile)
+
+//go:noescape
+func scalesAVX512(t *scaling)
+
+//go:noescape
+func dequantizeAVX512(t *coded)
+
+//go:noescape
+func multiplyAVX512(t *coded)
 
 //go:noescape
 func fullAVX2(t *tile)

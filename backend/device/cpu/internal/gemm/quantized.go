@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
@@ -196,5 +197,97 @@ func (p *Packed) dequantize(dst []float32, k, j int) {
 			}
 			k, at = k+1, at+panel
 		}
+	}
+}
+
+// dequantize sets dst to rows [k, k+len(dst)/32) of the panel of p with column j.
+func (b *block) dequantize(dst []float32, p *Packed, k, j int) {
+	q := p.quantized
+	in, rows := k%q.tile, len(dst)/panel
+	whole := in == 0 && rows%q.tile == 0
+	if b.level.scales == nil || in%q.Group != 0 || rows%q.Group != 0 || !whole && in+rows > q.tile {
+		p.dequantize(dst, k, j)
+		return
+	}
+	b.setCoded(p, k-in, j, max(1, rows/q.tile))
+	t := &b.s.coded
+	if !whole {
+		t.groups = rows / q.Group
+		t.codes = unsafe.Add(t.codes, in*panel*min(q.Bits, 8)/8)
+		if q.Bits == 5 {
+			t.codes = unsafe.Add(t.codes, -in*panel/8)
+			t.fifths = unsafe.Add(t.fifths, in*panel/8)
+		}
+		t.scales = unsafe.Add(t.scales, in/q.Group*8*panel)
+	}
+	t.c = unsafe.Pointer(&dst[0])
+	b.level.dequantize(t)
+}
+
+// setCoded tells kernels of some tiles of the panel with column j from row k on, and computes their scales.
+func (b *block) setCoded(p *Packed, k, j, tiles int) {
+	q := p.quantized
+	each := q.tile / q.Group
+	tile := unsafe.Pointer(&p.tileAt(k, j)[0])
+	b.s.coded = coded{
+		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt), table: unsafe.Pointer(&q.Table),
+		scales: b.scalesOf(p, tile, tiles, 0), tiles: tiles, groups: each, lines: q.Group / 8,
+		step: q.code, fifthStep: q.bytes - q.tile*panel/8, kernel: q.Bits - 4,
+	}
+	if q.Bits == 8 {
+		b.s.coded.lines *= 2
+		b.s.coded.kernel = 2
+	}
+}
+
+// scalesOf computes the scales of some tiles of a panel, in memory of its own for each of two panels.
+func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, which int) unsafe.Pointer {
+	q := p.quantized
+	size := tiles * q.tile / q.Group * 2 * panel
+	dst := unsafe.Pointer(&b.s.scales.take(2 * size)[which*size])
+	b.s.scaling = scaling{
+		dst: dst, tile: tile, m: q.mAt, s: q.sAt, n: q.nAt, tiles: tiles, step: q.bytes, groups: q.tile / q.Group,
+	}
+	if q.bfloat16 {
+		b.s.scaling.bfloat16 = 1
+	}
+	b.level.scales(&b.s.scaling)
+	return dst
+}
+
+// multiplyRows are the most rows of A that kernels multiply by codes in registers.
+const multiplyRows = 6
+
+// multipliesCodes reports whether kernels multiply by codes in registers.
+func (b *block) multipliesCodes() bool {
+	p := b.b.packed
+	if p == nil || p.quantized == nil || b.b.transposed || b.level.scales == nil {
+		return false
+	}
+	return b.mb <= multiplyRows && b.a.Col == 1
+}
+
+// multiplyCodes computes a fixed block of the contracted axis for a few rows of A, panel by panel.
+func (b *block) multiplyCodes() {
+	p := b.b.packed
+	q := p.quantized
+	left := unsafe.Pointer(&b.a.Data[b.i0*b.a.Row+b.k0])
+	for j := 0; j < b.nb; {
+		width := min(panel, b.nb-j)
+		b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
+		t := &b.s.coded
+		t.kernel = t.kernel*(1+multiplyRows) + b.mb
+		if b.mb == 1 && j+panel < b.nb {
+			width = min(2*panel, b.nb-j)
+			t.kernel--
+			t.panel = p.K / q.tile * q.bytes
+			second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
+			t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, 1)) - uintptr(t.scales))
+		}
+		t.a, t.aRow = left, 4*b.a.Row
+		t.c, t.cRow = unsafe.Pointer(&b.out.Data[j]), 4*b.out.Row
+		t.mode, t.lanes = b.mode, 1<<width-1
+		b.level.multiply(t)
+		j += width
 	}
 }

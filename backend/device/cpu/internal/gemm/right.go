@@ -236,7 +236,7 @@ func (b *block) copyPanel(dst []float32, j, width int) {
 	case p.full != nil:
 		copy(dst, p.full[p.index(b.k0, j):])
 	case p.quantized != nil:
-		p.dequantize(dst[:b.kc*panel], b.k0, j)
+		b.dequantize(dst[:b.kc*panel], p, b.k0, j)
 	default:
 		b.level.widen(dst, p.half[p.index(b.k0, j):][:len(dst)])
 	}
@@ -264,7 +264,7 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 		case p.full != nil:
 			src = p.full[from:]
 		case p.quantized != nil:
-			p.dequantize(src[:width*panel], j, at)
+			b.dequantize(src[:width*panel], p, j, at)
 			src = src[at%panel:]
 		default:
 			b.level.widen(src[:size], p.half[from:from+size])

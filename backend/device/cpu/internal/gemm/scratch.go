@@ -13,6 +13,9 @@ type scratch struct {
 	tile    tile
 	packing packing
 	a, b, c buffer
+	scaling scaling
+	coded   coded
+	scales  buffer
 	sums    buffer                 // of a block of the contracted axis that is computed in pieces
 	edge    [512]float32           // a tile that reaches out of C
 	wide    [panel * panel]float32 // bfloat16 numbers, widened
@@ -46,5 +49,6 @@ func (f *scratches) get() *scratch {
 // put keeps a scratch, without the pointers into the operands.
 func (f *scratches) put(s *scratch) {
 	s.whole, s.member, s.tile, s.packing = call{}, call{}, tile{}, packing{}
+	s.scaling, s.coded = scaling{}, coded{}
 	f.pool.Put(s)
 }

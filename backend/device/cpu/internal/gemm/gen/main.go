@@ -22,6 +22,8 @@ func files() map[string]string {
 		"avx512_amd64.s": avx512(),
 		"avx2_amd64.s":   avx2(),
 		"neon_arm64.s":   neon(),
+
+		"quantizedavx512_amd64.s": quantizedAVX512(),
 	}
 }
 
