@@ -32,6 +32,8 @@ type level struct {
 	scales         func(*scaling) // nil: quantized matrices are read in Go
 	dequantize     func(*coded)
 	multiply       func(*coded) // for up to multiplyRows rows of A
+	multiplyRows   int
+	multiplyTwo    bool // panels of B at once for one row
 	read           func(p unsafe.Pointer, bytes int)
 }
 

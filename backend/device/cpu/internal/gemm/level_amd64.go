@@ -15,7 +15,7 @@ var levelAVX512 = level{
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
-	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512,
+	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 6, multiplyTwo: true,
 }
 
 var levelAVX2 = level{
@@ -23,6 +23,7 @@ var levelAVX2 = level{
 	wide: wideAVX2, wideColumns: []int{1: panel, 2: panel},
 	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
 	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8, widen: widenWith(widenAVX2), read: readAVX2,
+	scales: scalesAVX2, dequantize: dequantizeAVX2, multiply: multiplyAVX2, multiplyRows: 2,
 }
 
 //go:noescape
@@ -60,6 +61,15 @@ func dequantizeAVX512(t *coded)
 
 //go:noescape
 func multiplyAVX512(t *coded)
+
+//go:noescape
+func scalesAVX2(t *scaling)
+
+//go:noescape
+func dequantizeAVX2(t *coded)
+
+//go:noescape
+func multiplyAVX2(t *coded)
 
 //go:noescape
 func fullAVX2(t *tile)

@@ -255,16 +255,13 @@ func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, which int) unsaf
 	return dst
 }
 
-// multiplyRows are the most rows of A that kernels multiply by codes in registers.
-const multiplyRows = 6
-
 // multipliesCodes reports whether kernels multiply by codes in registers.
 func (b *block) multipliesCodes() bool {
 	p := b.b.packed
 	if p == nil || p.quantized == nil || b.b.transposed || b.level.scales == nil {
 		return false
 	}
-	return b.mb <= multiplyRows && b.a.Col == 1
+	return b.mb <= b.level.multiplyRows && b.a.Col == 1
 }
 
 // multiplyCodes computes a fixed block of the contracted axis for a few rows of A, panel by panel.
@@ -276,8 +273,8 @@ func (b *block) multiplyCodes() {
 		width := min(panel, b.nb-j)
 		b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
 		t := &b.s.coded
-		t.kernel = t.kernel*(1+multiplyRows) + b.mb
-		if b.mb == 1 && j+panel < b.nb {
+		t.kernel = t.kernel*(1+b.level.multiplyRows) + b.mb
+		if b.mb == 1 && b.level.multiplyTwo && j+panel < b.nb {
 			width = min(2*panel, b.nb-j)
 			t.kernel--
 			t.panel = p.K / q.tile * q.bytes
@@ -287,7 +284,15 @@ func (b *block) multiplyCodes() {
 		t.a, t.aRow = left, 4*b.a.Row
 		t.c, t.cRow = unsafe.Pointer(&b.out.Data[j]), 4*b.out.Row
 		t.mode, t.lanes = b.mode, 1<<width-1
-		b.level.multiply(t)
+		if width%panel == 0 || b.level.masks {
+			b.level.multiply(t)
+		} else { // in memory of its own
+			c := b.s.edge[:b.mb*panel]
+			copyView(View{c, panel, 1}, View{b.out.Data[j:], b.out.Row, 1}, b.mb, width)
+			t.c, t.cRow = unsafe.Pointer(&c[0]), 4*panel
+			b.level.multiply(t)
+			copyView(View{b.out.Data[j:], b.out.Row, 1}, View{c, panel, 1}, b.mb, width)
+		}
 		j += width
 	}
 }

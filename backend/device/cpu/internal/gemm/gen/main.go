@@ -24,6 +24,7 @@ func files() map[string]string {
 		"neon_arm64.s":   neon(),
 
 		"quantizedavx512_amd64.s": quantizedAVX512(),
+		"quantizedavx2_amd64.s":   quantizedAVX2(),
 	}
 }
 
