@@ -19,7 +19,7 @@ type coded struct {
 	aRow, cRow    int            // bytes from a row to the next
 	codes, fifths unsafe.Pointer // of the first tile
 	scales        unsafe.Pointer // of scaling
-	table         unsafe.Pointer // [32]float32
+	table, small  unsafe.Pointer // the numbers of codes: [32]float32, and [32]int8
 	tiles         int
 	groups, lines int // of a tile, and of a group: 128 bytes of codes each
 	step          int // bytes from the end of a tile's codes to the next tile's

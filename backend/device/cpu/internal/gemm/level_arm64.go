@@ -6,10 +6,20 @@ import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 var levelNEON = level{
 	rows: 6, columns: 16, full: fullNEON,
 	copy: copyLines, widen: widenAll, read: readAll,
+	scales: scalesNEON, dequantize: dequantizeNEON, multiply: multiplyNEON, multiplyRows: 2,
 }
 
 //go:noescape
 func fullNEON(t *tile)
+
+//go:noescape
+func scalesNEON(t *scaling)
+
+//go:noescape
+func dequantizeNEON(t *coded)
+
+//go:noescape
+func multiplyNEON(t *coded)
 
 func assembly(l cpuid.Level) *level {
 	if l == cpuid.NEON {

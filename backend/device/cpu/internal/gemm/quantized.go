@@ -28,9 +28,10 @@ import (
 // and Q5_1 is added, and so is stored negated.
 type quantized struct {
 	ggml.Layout
-	bfloat16                     bool // d
-	tile, bytes                  int  // rows and bytes of a tile
-	mAt, sAt, nAt, fifthAt, code int  // bytes into a tile
+	small                        [32]int8 // the table
+	bfloat16                     bool     // d
+	tile, bytes                  int      // rows and bytes of a tile
+	mAt, sAt, nAt, fifthAt, code int      // bytes into a tile
 }
 
 // quantizedOf returns how matrices of a type are packed; nil: they are not.
@@ -40,6 +41,9 @@ func quantizedOf(t ggml.Type) *quantized {
 		return nil
 	}
 	q := &quantized{Layout: l, bfloat16: t == ggml.MXFP4, tile: t.Block()}
+	for i, v := range l.Table {
+		q.small[i] = int8(v)
+	}
 	at := 2 * panel
 	take := func(bytes int) int {
 		at += bytes
@@ -230,7 +234,7 @@ func (b *block) setCoded(p *Packed, k, j, tiles int) {
 	each := q.tile / q.Group
 	tile := unsafe.Pointer(&p.tileAt(k, j)[0])
 	b.s.coded = coded{
-		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt), table: unsafe.Pointer(&q.Table),
+		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt), table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small),
 		scales: b.scalesOf(p, tile, tiles, 0), tiles: tiles, groups: each, lines: q.Group / 8,
 		step: q.code, fifthStep: q.bytes - q.tile*panel/8, kernel: q.Bits - 4,
 	}

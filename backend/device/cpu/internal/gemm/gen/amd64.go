@@ -242,7 +242,12 @@ func family(s *source, name string, field [2]string, most int, write func(n int)
 	for n := 1; n <= most; n++ {
 		names[n] = write(n)
 	}
-	s.choose(name, field, names, "MOVQ ARGUMENT, AX", "MOVQ FIELD(AX), BX", "LEAQ TABLE, CX", "JMP (CX)(BX*8)")
+	s.chooseAMD64(name, field, names)
+}
+
+// chooseAMD64 writes a function that goes on as one of the kernels.
+func (s *source) chooseAMD64(name string, field [2]string, kernels []string) {
+	s.choose(name, field, kernels, "MOVQ ARGUMENT, AX", "MOVQ FIELD(AX), BX", "LEAQ TABLE, CX", "JMP (CX)(BX*8)")
 }
 
 func avx512() string {

@@ -15,9 +15,14 @@ func neon() string {
 		neonTile(s, r)
 		names = append(names, neonName(r))
 	}
-	s.choose("fullNEON", byRows, names,
-		"MOVD ARGUMENT, R0", "MOVD FIELD(R0), R1", "MOVD $TABLE, R2", "MOVD (R2)(R1<<3), R2", "JMP (R2)")
+	s.chooseNEON("fullNEON", byRows, names)
 	return s.String()
+}
+
+// chooseNEON writes a function that goes on as one of the kernels.
+func (s *source) chooseNEON(name string, field [2]string, kernels []string) {
+	s.choose(name, field, kernels,
+		"MOVD ARGUMENT, R0", "MOVD FIELD(R0), R1", "MOVD $TABLE, R2", "MOVD (R2)(R1<<3), R2", "JMP (R2)")
 }
 
 // neonTile writes a kernel.

@@ -25,6 +25,7 @@ func files() map[string]string {
 
 		"quantizedavx512_amd64.s": quantizedAVX512(),
 		"quantizedavx2_amd64.s":   quantizedAVX2(),
+		"quantizedneon_arm64.s":   quantizedNEON(),
 	}
 }
 
@@ -46,6 +47,8 @@ func (s *source) begin(name string, bytes int) {
 var (
 	byRows  = [2]string{"t+0(FP)", "tile_rows"}
 	byWidth = [2]string{"p+0(FP)", "packing_width"}
+
+	byKernel = [2]string{"t+0(FP)", "coded_kernel"}
 )
 
 // choose writes a function with one argument that goes on as the kernel whose number a field of that argument has. In

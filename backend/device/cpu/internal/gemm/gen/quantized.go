@@ -22,15 +22,9 @@ func quantizedAVX512() string {
 			multiply = append(multiply, q.name())
 		}
 	}
-	chooseCoded(s, "dequantizeAVX512", dequantize)
-	chooseCoded(s, "multiplyAVX512", multiply)
+	s.chooseAMD64("dequantizeAVX512", byKernel, dequantize)
+	s.chooseAMD64("multiplyAVX512", byKernel, multiply)
 	return s.String()
-}
-
-// chooseCoded writes a function that goes on as the kernel that its argument names.
-func chooseCoded(s *source, name string, kernels []string) {
-	s.choose(name, [2]string{"t+0(FP)", "coded_kernel"}, kernels, "MOVQ ARGUMENT, AX", "MOVQ FIELD(AX), BX",
-		"LEAQ TABLE, CX", "JMP (CX)(BX*8)")
 }
 
 var codeBits = []int{4, 5, 8}

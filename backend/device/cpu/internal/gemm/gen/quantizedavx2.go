@@ -20,8 +20,8 @@ func quantizedAVX2() string {
 			multiply = append(multiply, q.name())
 		}
 	}
-	chooseCoded(s, "dequantizeAVX2", dequantize)
-	chooseCoded(s, "multiplyAVX2", multiply)
+	s.chooseAMD64("dequantizeAVX2", byKernel, dequantize)
+	s.chooseAMD64("multiplyAVX2", byKernel, multiply)
 	return s.String()
 }
 
