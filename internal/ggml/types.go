@@ -67,6 +67,9 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
+// MaxBlock is the number of elements of the largest block.
+const MaxBlock = 256
+
 // Block is the number of elements of a block, 0 for an unknown type.
 func (t Type) Block() int { return sizes[t].block }
 

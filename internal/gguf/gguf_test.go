@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // content builds a file from numbers, as little-endian as their type is wide, strings with their length, and bytes.
@@ -77,8 +79,8 @@ func TestParse_Malformed(t *testing.T) {
 		`shape [4 4611686018427387904] overflow`:           content(3, u1, u0, "a", 2, uint64(1<<62), uint64(4), 24, u0),
 		`shape [2305843009213693952] overflows`:            content(3, u1, u0, "a", 1, uint64(1<<61), 28, u0),
 		`unknown type 4`:                                   content(3, u1, u0, "a", 1, u1, 4, u0),
-		`rows of 33 are not whole blocks of 32`:            content(3, u1, u0, "a", 2, uint64(33), uint64(32), int(Q4_0), u0),
-		`rows of 1 are not whole blocks of 256`:            content(3, u1, u0, "a", 0, int(Q6_K), u0),
+		`rows of 33 are not whole blocks of 32`:            content(3, u1, u0, "a", 2, uint64(33), uint64(32), int(ggml.Q4_0), u0),
+		`rows of 1 are not whole blocks of 256`:            content(3, u1, u0, "a", 0, int(ggml.Q6_K), u0),
 		`"a" begins at 32, want 0`:                         padded(content(3, u1, u0, "a", 0, 0, uint64(32)), 64),
 		`"b" begins at 0, want 32`:                         padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, u0), 64),
 		`"b" begins at 64, want`:                           padded(content(3, u2, u0, "a", 0, 0, u0, "b", 0, 0, uint64(64)), 128),
@@ -99,7 +101,7 @@ func TestParse_Valid(t *testing.T) {
 	require.Empty(t, f.Names())
 	require.Equal(t, uint32(2), f.version)
 
-	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(Q4_0), u0, "b", 1, u2, int(F16),
+	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(ggml.Q4_0), u0, "b", 1, u2, int(ggml.F16),
 		u0), 9))
 	require.NoError(t, err)
 	require.Equal(t, []string{"none", "b"}, f.Names())
@@ -128,9 +130,9 @@ func TestFloat32s_Refused(t *testing.T) {
 	_, err = a.Float32s()
 	require.ErrorContains(t, err, `"a" is IQ2_XXS`)
 	require.ErrorContains(t, err, "Q4_K_M")
-	_, err = Tensor{Name: "x", Type: Q8_0, Shape: []int{32}, Data: make([]byte, 33)}.Float32s()
+	_, err = Tensor{Name: "x", Type: ggml.Q8_0, Shape: []int{32}, Data: make([]byte, 33)}.Float32s()
 	require.ErrorContains(t, err, "needs 34 bytes and there are 33")
-	_, err = Tensor{Name: "x", Type: Q8_0, Shape: []int{31}, Data: make([]byte, 34)}.Float32s()
+	_, err = Tensor{Name: "x", Type: ggml.Q8_0, Shape: []int{31}, Data: make([]byte, 34)}.Float32s()
 	require.ErrorContains(t, err, "not whole blocks")
 }
 
@@ -142,7 +144,7 @@ func TestParse_Memory(t *testing.T) {
 		"string":  content(3, u0, u1, uint64(1<<40), "x"),
 		"list":    content(3, u0, u1, "k", 9, 0, uint64(1<<40), make([]byte, 100)),
 		"strings": content(3, u0, u1, "k", 9, 8, uint64(1<<20), make([]byte, 1<<20)),
-		"tensor":  padded(content(3, u1, u0, "a", 1, uint64(1<<40), int(F32), u0), 100),
+		"tensor":  padded(content(3, u1, u0, "a", 1, uint64(1<<40), int(ggml.F32), u0), 100),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -182,9 +184,9 @@ func TestOpen(t *testing.T) {
 // FuzzParse: any content is refused with ErrFormat, or is a file whose tensors lie in it, one after the other, and can
 // be converted. It is never a panic.
 func FuzzParse(f *testing.F) {
-	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(Q4_0), u0, "b", 0, 0,
+	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(ggml.Q4_0), u0, "b", 0, 0,
 		uint64(64)), 68))
-	f.Add(content(3, u1, u1, alignmentKey, 4, 1, "s", 0, int(BF16), u0, []byte{1, 2}))
+	f.Add(content(3, u1, u1, alignmentKey, 4, 1, "s", 0, int(ggml.BF16), u0, []byte{1, 2}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		file, err := Parse(content)
 		if err != nil {
@@ -215,9 +217,9 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkFloat32s(b *testing.B) {
-	for _, kind := range []Type{F32, F16, Q8_0, Q4_0, Q4_K, Q6_K} {
+	for _, kind := range []ggml.Type{ggml.F32, ggml.F16, ggml.Q8_0, ggml.Q4_0, ggml.Q4_K, ggml.Q6_K} {
 		b.Run(kind.String(), func(b *testing.B) {
-			t := Tensor{Type: kind, Shape: []int{1 << 20}, Data: make([]byte, layouts[kind].bytes<<20/layouts[kind].block)}
+			t := Tensor{Type: kind, Shape: []int{1 << 20}, Data: make([]byte, kind.Bytes(1<<20))}
 			b.SetBytes(int64(4 << 20)) // of float32
 			for b.Loop() {
 				if _, err := t.Float32s(); err != nil {
@@ -231,16 +233,19 @@ func BenchmarkFloat32s(b *testing.B) {
 // TestTensor_Read: parts of a tensor are what the whole is there, wherever they begin and end.
 func TestTensor_Read(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for kind := range decoders {
-		l := layouts[kind]
-		x := Tensor{Name: "x", Type: kind, Shape: []int{3, l.block}, Data: make([]byte, 3*l.bytes)}
+	for kind := range ggml.Type(256) {
+		if !kind.Convertible() {
+			continue
+		}
+		block := kind.Block()
+		x := Tensor{Name: "x", Type: kind, Shape: []int{3, block}, Data: make([]byte, kind.Bytes(3*block))}
 		for i := range x.Data {
 			x.Data[i] = byte(rng.Uint32()) & 0x3f // no exponent of NaN
 		}
 		whole, err := x.Float32s()
 		require.NoError(t, err)
 		for first := range whole {
-			for _, n := range []int{0, 1, l.block / 2, l.block, l.block + 1, len(whole) - first} {
+			for _, n := range []int{0, 1, block / 2, block, block + 1, len(whole) - first} {
 				if first+n > len(whole) {
 					continue
 				}

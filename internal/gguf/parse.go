@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 func (f *File) parse(content []byte) {
@@ -35,7 +37,7 @@ func (f *File) parse(content []byte) {
 			fail("two tensors are named %q", name)
 		}
 		f.index[name] = len(f.tensors)
-		f.tensors = append(f.tensors, Tensor{Name: name, Shape: r.shape(name), Type: Type(r.uint32())})
+		f.tensors = append(f.tensors, Tensor{Name: name, Shape: r.shape(name), Type: ggml.Type(r.uint32())})
 		offsets = append(offsets, r.uint64())
 	}
 	f.assignData(content, len(content)-len(r.rest), offsets)
@@ -86,7 +88,7 @@ func (f *File) assignData(content []byte, header int, offsets []uint64) {
 	var at uint64
 	for i := range f.tensors {
 		t := &f.tensors[i]
-		size, err := t.Type.byteSize(t.Shape)
+		size, err := t.Type.Size(t.Shape)
 		switch {
 		case err != nil:
 			fail("tensor %q: %v", t.Name, err)

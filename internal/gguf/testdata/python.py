@@ -18,6 +18,7 @@ random = np.random.default_rng(7)
 HALVES = {
     T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0],
     T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208],
+    T.IQ4_NL: [0], T.IQ4_XS: [0], T.MXFP4: [],
 }
 
 w = GGUFWriter(sys.argv[1], "llama")
@@ -41,6 +42,9 @@ for kind, halves in HALVES.items():
     raw = random.integers(0, 256, (rows * columns, size), dtype=np.uint8)
     for at in halves:
         raw[:, at : at + 2] = (random.standard_normal(rows * columns) / 10).astype(np.float16)[:, None].view(np.uint8)
+    if kind == T.MXFP4:
+        raw[:, 0] = np.arange(rows * columns) * 17  # exponents, the two subnormal ones too
+        raw[1, 0] = 1
     raw = raw.reshape(rows, columns * size)
     w.add_tensor(kind.name, raw, raw_dtype=kind)
     w.add_tensor(kind.name + ".expected", dequantize(raw, kind).astype(np.float32))
