@@ -141,6 +141,10 @@ func (p *Packed) piece(dst []float32, at int) {
 
 // Column copies column j, of K numbers, to dst. It is a row of the [N, K] matrix.
 func (p *Packed) Column(dst []float32, j int) {
+	if p.quantized != nil {
+		p.column(dst, j)
+		return
+	}
 	for k := range p.K {
 		dst[k] = p.At(k, j)
 	}

@@ -2,11 +2,11 @@ package gemm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
 
-	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
 	"github.com/goart-dev/art/backend/device/cpu/internal/pool"
 	"github.com/goart-dev/art/internal/float16"
 	"github.com/goart-dev/art/internal/ggml"
@@ -24,7 +24,7 @@ import (
 //	codes   of 4 bits: a dword for 8 rows, of which row i < 4 is nibble 2i, and row i+4 is nibble 2i+1
 //	        of 8 bits: a dword for 4 rows
 //
-// Element (k, j) is fma(table[code], d·s, −m·n), which is what package ggml says of it: the product is exact. m of Q4_1
+// Element (k, j) is table[code]·(d·s) + −m·n, which is what package ggml says of it: the product is exact. m of Q4_1
 // and Q5_1 is added, and so is stored negated.
 type quantized struct {
 	ggml.Layout
@@ -84,28 +84,44 @@ func NewQuantized(t ggml.Type, data []byte, k, n int) *Packed {
 	return &Packed{K: k, N: n, quantized: quantizedOf(t), bytes: data}
 }
 
-// PackQuantized sets columns [j, j+n) of a packed matrix of type t to rows of a file: column j+i is the K elements from
-// byte i·t.Bytes(K) of rows on. j is a multiple of 32, and so is n, but for the last columns.
-func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, rows []byte, n int) {
+// PackQuantized sets columns [j, j+n) of a packed matrix of type t: column j+i to the elements of row(i), which are blocks
+// of the type. j is a multiple of 32, and so is n, but for the last columns. A scale that is infinite or NaN is an error.
+func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, row func(i int) []byte, n int) error {
 	p.check(j, n)
-	row, block := t.Bytes(p.K), t.Bytes(p.quantized.tile)
+	q, block := p.quantized, t.Bytes(p.quantized.tile)
+	errs := make([]error, panels(n))
 	p.each(workers, n, func(at, width int) {
 		var s ggml.Split
-		for k := 0; k < p.K; k += p.quantized.tile {
+		var rows [panel][]byte
+		for l := range width {
+			rows[l] = row(at + l)
+		}
+		for k := 0; k < p.K; k += q.tile {
 			tile := p.tileAt(k, j+at)
-			for l := range width {
-				from := (at+l)*row + k/p.quantized.tile*block
-				t.Split(&s, rows[from:from+block])
-				p.quantized.set(tile, l, &s)
-			}
-			if width < panel {
-				s = ggml.Split{}
-				for l := width; l < panel; l++ {
-					p.quantized.set(tile, l, &s)
+			for l := range panel {
+				if l < width {
+					from := k / q.tile * block
+					t.Split(&s, rows[l][from:from+block])
+				} else if l == width {
+					s = ggml.Split{}
 				}
+				if !q.finite(&s) && errs[at/panel] == nil {
+					errs[at/panel] = fmt.Errorf("row %d has a scale that is infinite or NaN", j+at+l)
+				}
+				q.set(tile, l, &s)
 			}
 		}
 	})
+	return errors.Join(errs...)
+}
+
+// finite reports whether the scales of a block are numbers.
+func (q *quantized) finite(s *ggml.Split) bool {
+	const exponent = 0x7c00 // of float16
+	if q.bfloat16 {
+		return s.D&0x7f80 != 0x7f80
+	}
+	return s.D&exponent != exponent && s.M&exponent != exponent
 }
 
 // tileAt is the tile with element (k, j).
@@ -150,26 +166,24 @@ func (q *quantized) set(tile []byte, column int, s *ggml.Split) {
 	}
 }
 
-// scales sets ds and dm to d·s and −m·n of the columns of a group of a tile.
-func (q *quantized) scales(ds, dm *[panel]float32, tile []byte, group int) {
-	for l := range panel {
-		d := binary.LittleEndian.Uint16(tile[2*l:])
-		if q.bfloat16 {
-			ds[l] = widen(d)
-		} else {
-			ds[l] = float16.Float32(d)
-		}
-		dm[l] = float32(math.Copysign(0, -1)) // fma(t, d, −0) is t·d, with its sign where it is zero
+// scale is d·s and −m·n of a group of a column. Where nothing is subtracted the second is −0: t·d + −0 is t·d, with its
+// sign where it is zero.
+func (q *quantized) scale(tile []byte, group, l int) (d, m float32) {
+	bits := binary.LittleEndian.Uint16(tile[2*l:])
+	d, m = float16.Float32(bits), float32(math.Copysign(0, -1))
+	if q.bfloat16 {
+		d = widen(bits)
+	}
+	if q.Min {
+		m = -float16.Float32(binary.LittleEndian.Uint16(tile[q.mAt+2*l:]))
+	}
+	if q.Super {
+		d *= float32(int8(tile[q.sAt+group*panel+l])) //nolint:gosec // the bits of a signed number
 		if q.Min {
-			dm[l] = -float16.Float32(binary.LittleEndian.Uint16(tile[q.mAt+2*l:]))
-		}
-		if q.Super {
-			ds[l] *= float32(int8(tile[q.sAt+group*panel+l]))
-			if q.Min {
-				dm[l] *= float32(tile[q.nAt+group*panel+l])
-			}
+			m *= float32(tile[q.nAt+group*panel+l])
 		}
 	}
+	return d, m
 }
 
 // number is that of a code of a tile.
@@ -194,10 +208,12 @@ func (p *Packed) dequantize(dst []float32, k, j int) {
 	var ds, dm [panel]float32
 	for at := 0; at < len(dst); {
 		tile, in := p.tileAt(k, j), k%q.tile
-		q.scales(&ds, &dm, tile, in/q.Group)
+		for l := range panel {
+			ds[l], dm[l] = q.scale(tile, in/q.Group, l)
+		}
 		for range min(q.Group-in%q.Group, (len(dst)-at)/panel) {
-			for l := range panel {
-				dst[at+l] = fma.Float32(q.number(tile, k%q.tile, l), ds[l], dm[l])
+			for l := range panel { // products are exact, so this is one rounding
+				dst[at+l] = float32(q.number(tile, k%q.tile, l)*ds[l]) + dm[l]
 			}
 			k, at = k+1, at+panel
 		}
@@ -298,5 +314,19 @@ func (b *block) multiplyCodes() {
 			copyView(View{b.out.Data[j:], b.out.Row, 1}, View{c, panel, 1}, b.mb, width)
 		}
 		j += width
+	}
+}
+
+// column copies column j of a quantized matrix.
+func (p *Packed) column(dst []float32, j int) {
+	q, l := p.quantized, j%panel
+	for k := 0; k < p.K; k += q.tile {
+		tile := p.tileAt(k, j)
+		for g := range q.tile / q.Group {
+			d, m := q.scale(tile, g, l)
+			for i := g * q.Group; i < (g+1)*q.Group; i++ {
+				dst[k+i] = float32(q.number(tile, i, l)*d) + m
+			}
+		}
 	}
 }

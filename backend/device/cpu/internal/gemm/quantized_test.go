@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -45,8 +46,12 @@ func randomQuantized(rng *rand.Rand, t ggml.Type, k, n int) (*Packed, []float32)
 	}
 	p := NewQuantized(t, make([]byte, size), k, n)
 	half := n / 2 / panel * panel
-	PackQuantized(nil, p, 0, t, rows, half)
-	PackQuantized(nil, p, half, t, rows[half*t.Bytes(k):], n-half)
+	row := func(i int) []byte { return rows[i*t.Bytes(k):][:t.Bytes(k)] }
+	first := PackQuantized(nil, p, 0, t, row, half)
+	second := PackQuantized(nil, p, half, t, func(i int) []byte { return row(half + i) }, n-half)
+	if first != nil || second != nil {
+		panic(fmt.Sprint(first, second))
+	}
 	return p, columns
 }
 
