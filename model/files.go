@@ -18,8 +18,11 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/brief"
+	"github.com/goart-dev/art/internal/ggml"
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -45,6 +48,10 @@ type storedTensor struct {
 	Data  []byte
 	Check func() error                   // why it cannot be converted to float32
 	Read  func(dst []float32, first int) // converts len(dst) elements from element first on
+
+	// Of a GGUF file: the type of the elements, and a row in its blocks.
+	Kind ggml.Type
+	Row  func(i int) []byte
 }
 
 func (t storedTensor) float32s() []float32 {
@@ -124,12 +131,77 @@ func (c *Checkpoint) ParamsContext(
 			return nil, context.Cause(ctx)
 		}
 		stored, _ := c.set.Tensor(s.Name)
-		if err := p.add(device, s.Name, s.Shape, stored.Read); err != nil {
+		if err := p.addStored(device, s, stored); err != nil {
 			return nil, err
 		}
 		c.set.Release(s.Name)
 	}
 	return p, nil
+}
+
+// WeightBytes is what the weights take on a device, with matrices of a type: see [Weights.ParamsAs].
+func (c *Checkpoint) WeightBytes(device compute.Backend, matrices dtypes.DType) (bytes float64) {
+	for _, s := range c.Config.Specs() {
+		stored, _ := c.set.Tensor(s.Name)
+		bytes += stored.bytes(device, s, matrices)
+	}
+	return bytes
+}
+
+// bytes is what a tensor takes on a device.
+func (t storedTensor) bytes(device compute.Backend, s Spec, matrices dtypes.DType) float64 {
+	if len(s.Shape) != 2 {
+		return 4 * float64(s.size())
+	}
+	switch matrices {
+	case dtypes.Int8:
+		return float64(s.size()) + 4*float64(s.Shape[0]) // a scale for each row
+	case Stored:
+		if n, ok := t.quantizedBytes(device, s); ok {
+			return float64(n)
+		}
+		if t.isBFloat16(device) {
+			return 2 * float64(s.size())
+		}
+		return 4 * float64(s.size())
+	}
+	return float64(matrices.Size()) * float64(s.size())
+}
+
+// quantizedBytes is what a matrix takes on a device that keeps its blocks; false: it does not.
+func (t storedTensor) quantizedBytes(device compute.Backend, s Spec) (int, bool) {
+	packer, ok := device.(graphx.QuantizedPacker)
+	if !ok || t.Row == nil {
+		return 0, false
+	}
+	return packer.QuantizedBytes(t.Kind, s.Shape[0], s.Shape[1])
+}
+
+func (t storedTensor) isBFloat16(device compute.Backend) bool {
+	return t.Type == "BF16" && MultipliesBFloat16(device)
+}
+
+// addStored copies a tensor of a checkpoint to the device.
+func (p *Params) addStored(device compute.Backend, s Spec, stored storedTensor) error {
+	if p.matrices != Stored || len(s.Shape) != 2 {
+		return p.add(device, s.Name, s.Shape, stored.Read)
+	}
+	if _, ok := stored.quantizedBytes(device, s); ok {
+		buffer, err := device.(graphx.QuantizedPacker).PackQuantized(stored.Kind, s.Shape[0], s.Shape[1], stored.Row)
+		if err != nil {
+			return fmt.Errorf("model: %s: %w", s.Name, err)
+		}
+		x, err := tensors.FromBuffer(buffer)
+		p.Names, p.Tensors = append(p.Names, s.Name), append(p.Tensors, x)
+		return err
+	}
+	as := Params{matrices: dtypes.Float32}
+	if stored.isBFloat16(device) {
+		as.matrices = dtypes.BFloat16
+	}
+	err := as.add(device, s.Name, s.Shape, stored.Read)
+	p.Names, p.Tensors = append(p.Names, as.Names...), append(p.Tensors, as.Tensors...)
+	return err
 }
 
 // Load opens a model, as [Open] does, and reads all its tensors.

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gomlx/compute/dtypes"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/dev/gguftest"
+	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/gguf"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
@@ -115,6 +118,67 @@ func TestOpen_GGUF(t *testing.T) {
 		sameBits(t, want, f.logprobs(t, ids, 1), "logprobs")
 		require.NoError(t, c.Close())
 	}
+}
+
+// TestOpen_GGUFStored: a model whose matrices stay as a file has them computes what their numbers in float32 do, to the
+// bit, whatever the types, with rows that llama.cpp reordered and with experts; and takes no more memory than it says.
+func TestOpen_GGUFStored(t *testing.T) {
+	types := []ggml.Type{ggml.Q4_K, ggml.Q6_K, ggml.Q4_0, ggml.Q5_1, ggml.Q8_0, ggml.Q5_K, ggml.IQ4_XS, ggml.Q3_K,
+		ggml.Q2_K, ggml.Q4_1, ggml.Q5_0, ggml.IQ4_NL, ggml.BF16, ggml.F16}
+	for _, arch := range []string{"qwen3", "llama", "qwen3moe"} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		c := smallConfig(false)
+		c.HiddenSize, c.IntermediateSize, c.HeadDim, c.VocabSize = 256, 512, 64, 75
+		c.NumHeads, c.NumKVHeads = 4, 4
+		c.ModelType = ggufModels[arch].modelType
+		if arch == "qwen3moe" {
+			c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 4, 2, 256
+		}
+		w := testWeights(t, c)
+		list := fixtureTensors(t, arch, w)
+		for i, x := range list {
+			if len(x.Shape) == 1 {
+				continue
+			}
+			kind := types[i%len(types)]
+			list[i].Type, list[i].Blocks, list[i].Data = kind, randomBlocks(rng, kind, len(x.Data)), nil
+		}
+		file, err := Open(gguftest.Write(t, fixtureValues(arch, c), list))
+		require.NoError(t, err)
+		device := graphtest.Device(t)
+		f := newForward(t, file.Weights(), nil, nil)
+		ids := []int32{1, 4, 2, 0, 3, 74}
+		want := f.logprobs(t, ids, 1)
+		f.params, err = file.ParamsAs(device, Stored)
+		require.NoError(t, err)
+		sameBits(t, want, f.logprobs(t, ids, 1), "logprobs of %s", arch)
+		held, full := file.WeightBytes(device, Stored), file.WeightBytes(device, dtypes.Float32)
+		require.Less(t, held, 0.4*full)
+		require.NoError(t, file.Close())
+	}
+}
+
+// randomBlocks are n numbers of a type, whose scales are small and finite.
+func randomBlocks(rng *rand.Rand, kind ggml.Type, n int) []byte {
+	data := make([]byte, kind.Bytes(n))
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	halves := map[ggml.Type][]int{ggml.Q2_K: {80, 82}, ggml.Q3_K: {108}, ggml.Q6_K: {208}, ggml.Q4_K: {0, 2},
+		ggml.Q5_K: {0, 2}, ggml.Q4_1: {0, 2}, ggml.Q5_1: {0, 2}}[kind]
+	if halves == nil {
+		halves = []int{0}
+	}
+	size := kind.Bytes(kind.Block())
+	for at := 0; at < len(data); at += size {
+		for _, h := range halves {
+			data[at+h+1] = data[at+h+1]&0x83 | 0x08 // of float16 about 1e-4; of bfloat16 too small to matter
+			if kind == ggml.BF16 {
+				data[at+h+1] = data[at+h+1]&0x80 | 0x3c
+			}
+		}
+	}
+	return data
 }
 
 // TestOpen_GGUFArchitectures: each model of internal/dev/testdata/architectures that llama.cpp can express says the

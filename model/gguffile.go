@@ -124,17 +124,31 @@ func (t ggufTensor) Read(dst []float32, first int) {
 	}
 }
 
-// readRows reads rows in the order of a checkpoint. llama.cpp interleaves them: row i of the first half of a head is
-// followed by row i of the second half, with which RoPE pairs it.
+// row returns the blocks of a row of a matrix.
+func (t ggufTensor) row(i int) []byte {
+	bytes := t.Type.Bytes(t.shape[1])
+	at := t.first/t.shape[1] + t.written(i)
+	return t.Data[at*bytes:][:bytes]
+}
+
+// written is where a row is in the file. llama.cpp interleaves those of some tensors: row i of the first half of a head
+// is followed by row i of the second half, with which RoPE pairs it.
+func (t ggufTensor) written(row int) int {
+	if t.heads == 0 {
+		return row
+	}
+	half := t.shape[0] / t.heads / 2
+	head, inHead := row/(2*half), row%(2*half)
+	return head*2*half + inHead%half*2 + inHead/half
+}
+
+// readRows reads rows in the order of a checkpoint.
 func (t ggufTensor) readRows(dst []float32, first int) {
 	columns := Spec{Shape: t.shape[1:]}.size()
-	half := t.shape[0] / t.heads / 2
 	for len(dst) > 0 {
 		row, column := first/columns, first%columns
-		head, inHead := row/(2*half), row%(2*half)
-		written := head*2*half + inHead%half*2 + inHead/half
 		n := min(columns-column, len(dst))
-		t.Tensor.Read(dst[:n], written*columns+column)
+		t.Tensor.Read(dst[:n], t.written(row)*columns+column)
 		dst, first = dst[n:], first+n
 	}
 }
@@ -145,7 +159,11 @@ func (s *ggufSet) Names() []string { return slices.Clone(s.names) }
 // Tensor returns a tensor by its name in a checkpoint.
 func (s *ggufSet) Tensor(name string) (storedTensor, bool) {
 	t, ok := s.tensors[name]
-	return storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.Data, Check: t.Check, Read: t.Read}, ok
+	stored := storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.Data, Check: t.Check, Read: t.Read}
+	if ok && len(t.shape) == 2 && t.shift == 0 {
+		stored.Kind, stored.Row = t.Type, t.row
+	}
+	return stored, ok
 }
 
 // Release lets the system evict the pages of a tensor.

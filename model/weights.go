@@ -135,6 +135,11 @@ func (w *Weights) Rounded(matrices dtypes.DType) *Weights {
 	return out
 }
 
+// Stored is the type of matrices that are kept as a checkpoint holds them, where the device can do that:
+// the blocks of a GGUF file on the CPU device, which multiplies by the float32 numbers that they stand for, and
+// bfloat16. Others are float32.
+const Stored = dtypes.InvalidDType
+
 func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
 		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; "+
@@ -144,7 +149,7 @@ func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
 		return nil, fmt.Errorf("model: device %q does not multiply int8 matrices; use float32, bfloat16 or a device of XLA",
 			device.Name())
 	}
-	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 && matrices != dtypes.Int8 {
+	if matrices != dtypes.Float32 && matrices != dtypes.BFloat16 && matrices != dtypes.Int8 && matrices != Stored {
 		return nil, fmt.Errorf("model: matrices of %s: want %s, %s or %s", matrices, dtypes.Float32, dtypes.BFloat16,
 			dtypes.Int8)
 	}

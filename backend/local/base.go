@@ -116,7 +116,7 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 			s, err = nil, baseError(name, bad)
 		}
 	}()
-	p, err := b.book(open.Config)
+	p, err := b.book(open.Config, open.WeightBytes(b.device, b.matrices))
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,11 @@ type Options struct {
 	// are rounded. That halves memory and memory traffic. A GPU then uses its matrix units, which round the other operand
 	// as well and accumulate in float32; the CPU device computes in float32. Norms, attention, softmax, logprobs and
 	// adapters are always float32. "int8" halves that once more on a device of XLA: the elements of a row share a scale in
-	// float32, and are multiplied as bfloat16. It excludes DoRA. A device that does not support a type is an error. A run
-	// records the Weights and the device it was started with, and a change is logged as a warning.
+	// float32, and are multiplied as bfloat16. It excludes DoRA. "stored" keeps the blocks of a GGUF file in the CPU
+	// device, in the memory of the file: it computes with the float32 numbers that they stand for, so the bits are those
+	// of "float32". Other matrices of a file are float32, or bfloat16 where they are that. A device that does not support
+	// a type is an error. A run records the Weights and the device it was started with, and a change is logged as a
+	// warning.
 	Weights string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at

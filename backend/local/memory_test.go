@@ -72,7 +72,7 @@ func TestBook_Refuses(t *testing.T) {
 		"cache":           {24 * gib, Options{Context: 2048, CacheTokens: 2000}, "a cache of 2000 tokens, for requests of up to 2048"},
 		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
 	} {
-		_, err := with(c.free, "cpu", c.want).book(qwen)
+		_, err := with(c.free, "cpu", c.want).book(qwen, 0)
 		require.ErrorIs(t, err, art.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 		if c.want.Context == 0 || c.want.Slots != 0 {
@@ -81,14 +81,14 @@ func TestBook_Refuses(t *testing.T) {
 	}
 
 	b := with(14*gib, "cpu", Options{})
-	_, err := b.book(smol)
+	_, err := b.book(smol, 0)
 	require.NoError(t, err)
 	b.opts = Options{Slots: 32, Context: 8192, CacheTokens: 32 * 8192}
-	_, err = b.book(smol)
+	_, err = b.book(smol, 0)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "are planned for other base models")
 
-	_, err = with(1*gib, "xla:cuda", Options{}).book(qwen)
+	_, err = with(1*gib, "xla:cuda", Options{}).book(qwen, 0)
 	require.ErrorContains(t, err, "memory_fraction=0.95")
 }
 

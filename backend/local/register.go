@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,7 +175,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
 		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
-		Weights: strings.ToLower(b.matrices.String()),
+		Weights: cmp.Or(b.opts.Weights, "float32"),
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)

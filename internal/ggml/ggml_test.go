@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSplit_Convert: an element is t·(d·s) − m·n of the parts of its block, in one rounding. That Convert equals Python's
-// gguf is tested in package gguf.
+// TestSplit_Convert: an element is t·(d·s) − m·n of the parts of its block, in one rounding. That Convert equals
+// Python's gguf is tested in package gguf.
 func TestSplit_Convert(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for kind := range Type(256) {

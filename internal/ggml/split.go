@@ -84,27 +84,17 @@ func (t Type) Split(s *Split, b []byte) {
 	case MXFP4:
 		s.D = halfE8M0(b[0])
 		nibbles(codes[:32], b[1:17])
-	case Q2_K:
-		s.D, s.M = binary.LittleEndian.Uint16(b[80:]), binary.LittleEndian.Uint16(b[82:])
-		for g := range 16 {
-			s.S[g], s.N[g] = int8(b[g]&15), b[g]>>4
-			at, shift := twoBits(g)
-			for l, q := range b[16+at : 16+at+16] {
-				codes[16*g+l] = q >> shift & 3
-			}
-		}
-	case Q3_K:
-		s.D = binary.LittleEndian.Uint16(b[108:])
-		for g := range 16 {
-			// A scale has four bits in the first 8 bytes, low nibbles first, and two in the last 4.
-			scales := b[96:108]
-			s.S[g] = int8(scales[g%8]>>(g/8*4)&15|scales[8+g%4]>>(g/4*2)&3<<4) - 32
-			at, shift := twoBits(g)
-			for l, q := range b[32+at : 32+at+16] {
-				third := b[g%2*16+l] >> (g / 2) & 1 // bit n of byte l is that of element 32n+l
-				codes[16*g+l] = q>>shift&3 | third<<2
-			}
-		}
+	default:
+		s.splitSuper(t, b)
+	}
+}
+
+// splitSuper takes a block of 256 apart.
+func (s *Split) splitSuper(t Type, b []byte) {
+	codes := &s.Codes
+	switch t {
+	case Q2_K, Q3_K:
+		s.splitTwoBits(t, b)
 	case Q4_K:
 		s.M = binary.LittleEndian.Uint16(b[2:])
 		s.sixBits(b[4:16])
@@ -147,6 +137,33 @@ func (t Type) Split(s *Split, b []byte) {
 	}
 }
 
+// splitTwoBits takes a block whose codes have their low two bits in bytes of four apart.
+func (s *Split) splitTwoBits(t Type, b []byte) {
+	codes := &s.Codes
+	if t == Q2_K {
+		s.D, s.M = binary.LittleEndian.Uint16(b[80:]), binary.LittleEndian.Uint16(b[82:])
+		for g := range 16 {
+			s.S[g], s.N[g] = int8(b[g]&15), b[g]>>4
+			at, shift := twoBits(g)
+			for l, q := range b[16+at : 16+at+16] {
+				codes[16*g+l] = q >> shift & 3
+			}
+		}
+		return
+	}
+	s.D = binary.LittleEndian.Uint16(b[108:])
+	for g := range 16 {
+		// A scale has four bits in the first 8 bytes, low nibbles first, and two in the last 4.
+		scales := b[96:108]
+		s.S[g] = int8(scales[g%8]>>(g/8*4)&15|scales[8+g%4]>>(g/4*2)&3<<4) - 32
+		at, shift := twoBits(g)
+		for l, q := range b[32+at : 32+at+16] {
+			third := b[g%2*16+l] >> (g / 2) & 1 // bit n of byte l is that of element 32n+l
+			codes[16*g+l] = q>>shift&3 | third<<2
+		}
+	}
+}
+
 // nibbles are 32 codes: element j is in the low nibble of byte j, element 16+j in the high one.
 func nibbles(codes []uint8, b []byte) {
 	for j, q := range b[:16] {
@@ -163,8 +180,8 @@ func fifths(codes []uint8, bits uint32) {
 // twoBits returns the position of the two low bits of a group of 16 elements: the first of 16 bytes, and the shift.
 func twoBits(group int) (at, shift int) { return group/8*32 + group%2*16, group % 8 / 2 * 2 }
 
-// sixBits reads the scales of Q4_K and Q5_K. The first four of each are the low six bits of the bytes 0 to 3 and 4 to 7.
-// The others have four bits in the bytes 8 to 11, and two in the upper bits of the others.
+// sixBits reads the scales of Q4_K and Q5_K. The first four of each are the low six bits of the bytes 0 to 3 and 4 to
+// 7. The others have four bits in the bytes 8 to 11, and two in the upper bits of the others.
 func (s *Split) sixBits(b []byte) {
 	for i := range 4 {
 		s.S[i], s.N[i] = int8(b[i]&63), b[i+4]&63
@@ -172,7 +189,8 @@ func (s *Split) sixBits(b []byte) {
 	}
 }
 
-// halfE8M0 is the bfloat16 of 2^(e-128), half of the number that an exponent of the OCP Microscaling formats stands for.
+// halfE8M0 is the bfloat16 of 2^(e-128), half of the number that an exponent of the OCP Microscaling formats stands
+// for.
 func halfE8M0(e byte) uint16 {
 	if e < 2 {
 		return 0x20 << e

@@ -101,8 +101,8 @@ func TestParse_Valid(t *testing.T) {
 	require.Empty(t, f.Names())
 	require.Equal(t, uint32(2), f.version)
 
-	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(ggml.Q4_0), u0, "b", 1, u2, int(ggml.F16),
-		u0), 9))
+	f, err = Parse(padded(content(3, u2, u1, "k", 9, 8, u0, "none", 2, uint64(32), u0, int(ggml.Q4_0), u0, "b", 1, u2,
+		int(ggml.F16), u0), 9))
 	require.NoError(t, err)
 	require.Equal(t, []string{"none", "b"}, f.Names())
 	v, _ := f.Value("k")
@@ -184,8 +184,8 @@ func TestOpen(t *testing.T) {
 // FuzzParse: any content is refused with ErrFormat, or is a file whose tensors lie in it, one after the other, and can
 // be converted. It is never a panic.
 func FuzzParse(f *testing.F) {
-	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(ggml.Q4_0), u0, "b", 0, 0,
-		uint64(64)), 68))
+	f.Add(padded(content(3, u2, u2, "k", 9, 8, u1, "v", "b", 7, true, "a", 2, uint64(32), u2, int(ggml.Q4_0), u0, "b",
+		0, 0, uint64(64)), 68))
 	f.Add(content(3, u1, u1, alignmentKey, 4, 1, "s", 0, int(ggml.BF16), u0, []byte{1, 2}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		file, err := Parse(content)

@@ -11,6 +11,8 @@ import (
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/gomlx/gomlx/core/tensors"
+
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // Upload copies float32 values to the device. A tensor on the device can be an input of several concurrent executions;
@@ -30,6 +32,14 @@ type Packer interface {
 	// Pack makes the buffer of a matrix of float32 or bfloat16. read fills dst with rows from row first on; it
 	// may be called by several goroutines at once.
 	Pack(shape shapes.Shape, read func(dst []float32, first int)) (compute.Buffer, error)
+}
+
+// QuantizedPacker is a [Packer] that can store the blocks of a quantized type of ggml, and multiplies by the float32
+// numbers that they stand for.
+type QuantizedPacker interface {
+	PackQuantized(t ggml.Type, rows, columns int, row func(i int) []byte) (compute.Buffer, error)
+	// QuantizedBytes is what a matrix takes; false: it is not stored like that.
+	QuantizedBytes(t ggml.Type, rows, columns int) (int, bool)
 }
 
 // UploadMatrix copies a matrix [rows, columns] to the device, packed if the device is a [Packer]. kind is float32, or

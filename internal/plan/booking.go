@@ -112,7 +112,7 @@ func (d *Device) Book(want Sampling, training Sizes) (b Booking, ok bool) {
 	training.Workers = d.workers
 	s := sizing{
 		Device: d, want: want, sizes: training, training: Training{Config: want.Config, On: d.Profile},
-		weights: float64(d.Devices) * WeightBytes(want.Config, want.Matrices),
+		weights: float64(d.Devices) * want.weights(),
 	}
 	for _, l := range want.Config.Linears() {
 		s.training.Params += AdapterParams(lora.LayerShape(l), lora.DefaultRank)

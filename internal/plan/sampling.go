@@ -31,6 +31,14 @@ type Sampling struct {
 	Slots, Context, CacheTokens int
 
 	Matrices, CacheType dtypes.DType // of the weights, and of keys and values
+	WeightBytes         float64      // of the weights; 0: what Matrices makes of them
+}
+
+func (s Sampling) weights() float64 {
+	if s.WeightBytes > 0 {
+		return s.WeightBytes
+	}
+	return WeightBytes(s.Config, s.Matrices)
 }
 
 // Memory is an upper bound of what an engine takes, but for the weights and the cache, which are exact. For L layers, W
@@ -47,7 +55,7 @@ type Sampling struct {
 // Where it takes long to compile, a round has N = 256·W tokens. Programs are not counted there.
 func (s Sampling) Memory() Memory {
 	m := s.withoutWeights()
-	m.Weights = WeightBytes(s.Config, s.Matrices)
+	m.Weights = s.weights()
 	return m
 }
 

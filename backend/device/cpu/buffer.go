@@ -172,7 +172,10 @@ func (b *buffer) CopyToDevice(n compute.DeviceNum) (compute.Buffer, error) {
 	}
 	c := &buffer{device: b.device, shape: b.shape, mem: b.device.env.Memory.Alloc(mem.Size)}
 	copy(memory.Bytes(c.mem.Base, mem.Size), memory.Bytes(mem.Base, mem.Size))
-	if b.packed != nil {
+	switch {
+	case b.packed != nil && b.packed.IsQuantized():
+		c.packed = b.packed.In(memory.Bytes(c.mem.Base, mem.Size))
+	case b.packed != nil:
 		c.packed = packedAt(c.mem, b.shape)
 	}
 	return c, nil

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gomlx/compute"
@@ -13,6 +14,7 @@ import (
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 	"github.com/goart-dev/art/backend/device/cpu/internal/memory"
 	"github.com/goart-dev/art/backend/device/cpu/internal/vec"
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // Pack returns a buffer of a matrix [rows, columns] of float32 or bfloat16, in the order in which matmuls with it read
@@ -48,6 +50,28 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 		d.env.Kernels.Pack(nil, b.packed, first, gemm.View{Data: part, Row: 1, Col: columns}, n)
 	})
 	return b, nil
+}
+
+// PackQuantized returns a buffer of a float32 matrix [rows, columns] that keeps the integers and scales of a quantized
+// type: graphs take it as one of [Device.Pack], and compute with the float32 numbers that the type stands for, with
+// their bits. row(i) is row i in blocks of the type, read by several goroutines at once. A scale that is infinite or
+// NaN is an error, and so is a matrix that [Device.QuantizedBytes] does not know.
+func (d *Device) PackQuantized(t ggml.Type, rows, columns int, row func(i int) []byte) (compute.Buffer, error) {
+	size, ok := gemm.QuantizedBytes(t, columns, rows)
+	if !ok {
+		return nil, fmt.Errorf("cpu: a [%d, %d] matrix of %v is not packed as it is", rows, columns, t)
+	}
+	b := &buffer{device: d, shape: shapes.Make(dtypes.Float32, rows, columns), mem: d.env.Memory.Alloc(size)}
+	b.packed = gemm.NewQuantized(t, memory.Bytes(b.mem.Base, size), columns, rows)
+	if err := gemm.PackQuantized(d.env.Pool, b.packed, 0, t, row, rows); err != nil {
+		return nil, errors.Join(fmt.Errorf("cpu: %w", err), b.Finalize())
+	}
+	return b, nil
+}
+
+// QuantizedBytes is what a matrix of a quantized type takes on the device; false: its numbers are kept in float32.
+func (d *Device) QuantizedBytes(t ggml.Type, rows, columns int) (int, bool) {
+	return gemm.QuantizedBytes(t, columns, rows)
 }
 
 // packedAt returns the packed matrix of a shape that lies in mem.

@@ -125,7 +125,7 @@ func folderTensors(dir string) ([]Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Tensor{names.Replace(name), t.Shape, data})
+		list = append(list, Tensor{Name: names.Replace(name), Shape: t.Shape, Data: data})
 	}
 	return list, nil
 }

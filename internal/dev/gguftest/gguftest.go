@@ -1,4 +1,4 @@
-// Package gguftest writes GGUF files for tests: float32 tensors under any metadata.
+// Package gguftest writes GGUF files for tests: tensors under any metadata.
 package gguftest
 
 import (
@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // Value is one value of the metadata.
@@ -15,11 +17,24 @@ type Value struct {
 	Value any // uint32, float32, bool, string, []string, []int32 or []float32
 }
 
-// Tensor is a float32 tensor, its shape with the outermost dimension first.
+// Tensor is a tensor, its shape with the outermost dimension first: of float32 Data, or of Blocks of a type.
 type Tensor struct {
-	Name  string
-	Shape []int
-	Data  []float32
+	Name   string
+	Shape  []int
+	Data   []float32
+	Type   ggml.Type
+	Blocks []byte
+}
+
+func (x Tensor) bytes() []byte {
+	if x.Blocks != nil {
+		return x.Blocks
+	}
+	var b []byte
+	for _, v := range x.Data {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
 }
 
 // Write writes a file into a folder of the test, and returns its path.
@@ -49,15 +64,13 @@ func Encode(values []Value, tensors []Tensor) []byte {
 		for i := range x.Shape {
 			b = binary.LittleEndian.AppendUint64(b, uint64(x.Shape[len(x.Shape)-1-i]))
 		}
-		b = binary.LittleEndian.AppendUint32(b, 0) // F32
+		b = binary.LittleEndian.AppendUint32(b, uint32(x.Type))
 		b = binary.LittleEndian.AppendUint64(b, uint64(offset))
-		offset += (4*len(x.Data) + alignment - 1) / alignment * alignment
+		offset += (len(x.bytes()) + alignment - 1) / alignment * alignment
 	}
 	for _, x := range tensors {
 		b = append(b, make([]byte, -len(b)&(alignment-1))...)
-		for _, v := range x.Data {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
+		b = append(b, x.bytes()...)
 	}
 	return b
 }

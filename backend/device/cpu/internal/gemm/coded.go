@@ -28,5 +28,7 @@ type coded struct {
 	scalesPanel   int // and of its scales
 	mode          mode
 	lanes         int // columns of C that exist, as bits
-	kernel        int // of dequantizing 0, 1, 2 for 4, 5 and 8 bits; of multiplying 7 times that, and the rows or 0: one row and two panels
+	// kernel is, of dequantizing, 0, 1 and 2 for 4, 5 and 8 bits; of multiplying that times 1 more than the most rows, and
+	// the number of rows, or 0 for one row and two panels.
+	kernel int
 }

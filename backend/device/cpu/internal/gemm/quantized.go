@@ -84,8 +84,9 @@ func NewQuantized(t ggml.Type, data []byte, k, n int) *Packed {
 	return &Packed{K: k, N: n, quantized: quantizedOf(t), bytes: data}
 }
 
-// PackQuantized sets columns [j, j+n) of a packed matrix of type t: column j+i to the elements of row(i), which are blocks
-// of the type. j is a multiple of 32, and so is n, but for the last columns. A scale that is infinite or NaN is an error.
+// PackQuantized sets columns [j, j+n) of a packed matrix of type t: column j+i to the elements of row(i), which are
+// blocks of the type. j is a multiple of 32, and so is n, but for the last columns. A scale that is infinite or NaN is
+// an error.
 func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, row func(i int) []byte, n int) error {
 	p.check(j, n)
 	q, block := p.quantized, t.Bytes(p.quantized.tile)
@@ -123,6 +124,14 @@ func (q *quantized) finite(s *ggml.Split) bool {
 	}
 	return s.D&exponent != exponent && s.M&exponent != exponent
 }
+
+// In is the same quantized matrix in a copy of its bytes.
+func (p *Packed) In(data []byte) *Packed {
+	return &Packed{K: p.K, N: p.N, quantized: p.quantized, bytes: data[:len(p.bytes)]}
+}
+
+// IsQuantized reports whether the matrix holds integers with scales.
+func (p *Packed) IsQuantized() bool { return p.quantized != nil }
 
 // tileAt is the tile with element (k, j).
 func (p *Packed) tileAt(k, j int) []byte {
@@ -250,7 +259,8 @@ func (b *block) setCoded(p *Packed, k, j, tiles int) {
 	each := q.tile / q.Group
 	tile := unsafe.Pointer(&p.tileAt(k, j)[0])
 	b.s.coded = coded{
-		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt), table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small),
+		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt),
+		table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small),
 		scales: b.scalesOf(p, tile, tiles, 0), tiles: tiles, groups: each, lines: q.Group / 8,
 		step: q.code, fifthStep: q.bytes - q.tile*panel/8, kernel: q.Bits - 4,
 	}

@@ -31,8 +31,8 @@ var codeBits = []int{4, 5, 8}
 
 // scalesAVX512 writes the kernel that makes float32 scales of those of some tiles.
 //
-// Registers: AX the argument; DI where they go; SI a tile; R8, R9 and R10 the offsets of m, s and n in it, 0 where there
-// are none; CX and DX places in s and n; BX the tiles and R13 the groups left.
+// Registers: AX the argument; DI where they go; SI a tile; R8, R9 and R10 the offsets of m, s and n in it, 0 where
+// there are none; CX and DX places in s and n; BX the tiles and R13 the groups left.
 func scalesAVX512(s *source) {
 	s.WriteString("\n// func scalesAVX512(t *scaling)\nTEXT ·scalesAVX512(SB), NOSPLIT, $0-8\n")
 	s.op("MOVQ t+0(FP), AX")
@@ -68,6 +68,17 @@ func scalesAVX512(s *source) {
 	s.op("LEAQ (SI)(R9*1), CX")
 	s.op("LEAQ (SI)(R10*1), DX")
 	s.op("MOVQ scaling_groups(AX), R13")
+	scaleGroupAVX512(s)
+	s.op("DECQ R13")
+	s.op("JNZ group")
+	s.op("ADDQ scaling_step(AX), SI")
+	s.op("DECQ BX")
+	s.op("JNZ tile")
+	packEnd(s)
+}
+
+// scaleGroupAVX512 writes the scales of a group: d and -m as they are, or multiplied by s and n.
+func scaleGroupAVX512(s *source) {
 	s.label("group")
 	s.op("TESTQ R9, R9")
 	s.op("JE same")
@@ -96,23 +107,17 @@ func scalesAVX512(s *source) {
 	s.op("VMOVUPS Z3, 192(DI)")
 	s.label("stored")
 	s.op("ADDQ $256, DI")
-	s.op("DECQ R13")
-	s.op("JNZ group")
-	s.op("ADDQ scaling_step(AX), SI")
-	s.op("DECQ BX")
-	s.op("JNZ tile")
-	packEnd(s)
 }
 
 // codes writes kernels for codes of so many bits. Those that dequantize store rows of 32 numbers; those that multiply
 // keep rows x 32·panels sums.
 //
-// Registers: AX the argument; SI the codes, and DX the fifth bits; R15 the scales; CX a column of A, R8, R9 and R10 1, 3
-// and 5 rows of it; DI the destination; BX, R12 and R13 the lines, groups and tiles left; R11 from a panel's codes to
+// Registers: AX the argument; SI the codes, and DX the fifth bits; R15 the scales; CX a column of A, R8, R9 and R10 1,
+// 3 and 5 rows of it; DI the destination; BX, R12 and R13 the lines, groups and tiles left; R11 from a panel's codes to
 // the next's, R14 the same for scales.
 //
-// Vectors: sums from 0 on; behind them for each panel d·s (2), -m·n (2), codes (2) and fifth bits (2); then numbers (2),
-// an element of A (2); 29 the bit mask, 30 and 31 the table.
+// Vectors: sums from 0 on; behind them for each panel d·s (2), -m·n (2), codes (2) and fifth bits (2); then numbers
+// (2), an element of A (2); 29 the bit mask, 30 and 31 the table.
 type codes struct{ bits, rows, panels int }
 
 func (q codes) name() string {
@@ -154,15 +159,8 @@ func (q codes) code(panel, v int) int    { return q.base(panel) + 4 + v }
 func (q codes) fifth(panel, v int) int   { return q.base(panel) + 6 + v }
 func (q codes) number(v int) int         { return q.base(q.panels) + v }
 
-// groups goes through tiles, their groups, and lines of those: four or eight rows. each is called for each row of a line.
-func (q codes) groups(s *source, each func(k int), line func()) {
-	rows := 8
-	if q.bits == 8 {
-		rows = 4
-	}
-	s.label("tile")
-	s.op("MOVQ coded_groups(AX), R12")
-	s.label("group")
+// load loads the scales and fifth bits of a group.
+func (q codes) load(s *source) {
 	for p := range q.panels {
 		at := "(R15)"
 		if p > 0 {
@@ -182,6 +180,19 @@ func (q codes) groups(s *source, each func(k int), line func()) {
 			}
 		}
 	}
+}
+
+// groups goes through tiles, their groups, and lines of those: four or eight rows. each is called for each row of a
+// line.
+func (q codes) groups(s *source, each func(k int), line func()) {
+	rows := 8
+	if q.bits == 8 {
+		rows = 4
+	}
+	s.label("tile")
+	s.op("MOVQ coded_groups(AX), R12")
+	s.label("group")
+	q.load(s)
 	s.op("ADDQ $256, R15")
 	if q.bits == 5 {
 		s.op("ADDQ $128, DX")

@@ -64,6 +64,23 @@ func scalesAVX2(s *source) {
 	s.op("LEAQ (R11)(R9*1), CX")
 	s.op("LEAQ (R11)(R10*1), DX")
 	s.op("MOVQ scaling_groups(AX), R13")
+	scaleGroupAVX2(s)
+	s.op("DECQ R13")
+	s.op("JNZ group")
+	s.op("ADDQ $8, R12")
+	s.op("CMPQ R12, $32")
+	s.op("JNE vector")
+	s.op("MOVQ scaling_groups(AX), R13")
+	s.op("SHLQ $8, R13")
+	s.op("ADDQ R13, R15")
+	s.op("ADDQ scaling_step(AX), SI")
+	s.op("DECQ BX")
+	s.op("JNZ tile")
+	packEnd(s)
+}
+
+// scaleGroupAVX2 writes the scales of eight columns of a group: d and -m as they are, or multiplied by s and n.
+func scaleGroupAVX2(s *source) {
 	s.label("group")
 	s.op("TESTQ R9, R9")
 	s.op("JE same")
@@ -86,29 +103,17 @@ func scalesAVX2(s *source) {
 	s.op("VMOVUPS Y2, 128(DI)")
 	s.label("stored")
 	s.op("ADDQ $256, DI")
-	s.op("DECQ R13")
-	s.op("JNZ group")
-	s.op("ADDQ $8, R12")
-	s.op("CMPQ R12, $32")
-	s.op("JNE vector")
-	s.op("MOVQ scaling_groups(AX), R13")
-	s.op("SHLQ $8, R13")
-	s.op("ADDQ R13, R15")
-	s.op("ADDQ scaling_step(AX), SI")
-	s.op("DECQ BX")
-	s.op("JNZ tile")
-	packEnd(s)
 }
 
-// codesAVX2 writes kernels for codes of so many bits: with rows those that multiply that many rows of A, else those that
-// dequantize. Products of a number and its scale are exact, so they are rounded once with a multiplication and an
+// codesAVX2 writes kernels for codes of so many bits: with rows those that multiply that many rows of A, else those
+// that dequantize. Products of a number and its scale are exact, so they are rounded once with a multiplication and an
 // addition too, which read the scales in memory.
 //
-// Registers: AX the argument; SI the codes, and DX the fifth bits; R15 the scales; CX a column of A, R8 from a row of it
-// to the next; DI the destination; BX, R12 and R13 the lines, groups and tiles left.
+// Registers: AX the argument; SI the codes, and DX the fifth bits; R15 the scales; CX a column of A, R8 from a row of
+// it to the next; DI the destination; BX, R12 and R13 the lines, groups and tiles left.
 //
-// Vectors: sums from 0 on; 8 to 11 an element of A, and numbers in the making; 12 and 13 the two halves of the table, or
-// 12 the number of code 0 and 13 the mask of the fifth bit; 14 and 15 masks.
+// Vectors: sums from 0 on; 8 to 11 an element of A, and numbers in the making; 12 and 13 the two halves of the table,
+// or 12 the number of code 0 and 13 the mask of the fifth bit; 14 and 15 masks.
 type codesAVX2 struct{ bits, rows int }
 
 func (q codesAVX2) name() string {
@@ -119,6 +124,47 @@ func (q codesAVX2) name() string {
 }
 
 func (q codesAVX2) write(s *source) {
+	q.begin(s)
+	lines := 8
+	if q.bits == 8 {
+		lines = 4
+	}
+	s.label("tile")
+	s.op("MOVQ coded_groups(AX), R12")
+	s.label("group")
+	s.op("XORQ R10, R10") // of fifth bits that are used
+	s.op("MOVQ coded_lines(AX), BX")
+	s.op("PCALIGN $32")
+	s.label("line")
+	q.line(s, lines)
+	s.op("ADDQ $8, R10")
+	s.op("ADDQ $128, SI")
+	s.op("DECQ BX")
+	s.op("JNZ line")
+	s.op("ADDQ $256, R15")
+	if q.bits == 5 {
+		s.op("ADDQ $128, DX")
+	}
+	s.op("DECQ R12")
+	s.op("JNZ group")
+	s.op("ADDQ coded_step(AX), SI")
+	if q.bits == 5 {
+		s.op("ADDQ coded_fifthStep(AX), DX")
+	}
+	s.op("DECQ R13")
+	s.op("JNZ tile")
+	if q.rows > 0 {
+		s.op("CMPQ coded_mode(AX), $const_added")
+		s.op("JNE store")
+		q.eachSum(func(sum int, at string) { s.op("VADDPS %s, Y%d, Y%d", at, sum, sum) })
+		s.label("store")
+		q.eachSum(func(sum int, at string) { s.op("VMOVUPS Y%d, %s", sum, at) })
+	}
+	packEnd(s)
+}
+
+// begin loads the arguments, and sets the sums.
+func (q codesAVX2) begin(s *source) {
 	s.begin(q.name(), 8)
 	s.op("MOVQ coded_codes(AX), SI")
 	s.op("MOVQ coded_scales(AX), R15")
@@ -150,17 +196,10 @@ func (q codesAVX2) write(s *source) {
 			s.op("VXORPS Y%d, Y%d, Y%d", i, i, i)
 		}
 	}
-	lines := 8
-	if q.bits == 8 {
-		lines = 4
-	}
-	s.label("tile")
-	s.op("MOVQ coded_groups(AX), R12")
-	s.label("group")
-	s.op("XORQ R10, R10") // of fifth bits that are used
-	s.op("MOVQ coded_lines(AX), BX")
-	s.op("PCALIGN $32")
-	s.label("line")
+}
+
+// line goes through the rows of a line.
+func (q codesAVX2) line(s *source, lines int) {
 	if q.bits == 5 {
 		s.op("VMOVD R10, X15")
 	}
@@ -183,30 +222,6 @@ func (q codesAVX2) write(s *source) {
 	} else {
 		s.op("ADDQ $%d, CX", 4*lines)
 	}
-	s.op("ADDQ $8, R10")
-	s.op("ADDQ $128, SI")
-	s.op("DECQ BX")
-	s.op("JNZ line")
-	s.op("ADDQ $256, R15")
-	if q.bits == 5 {
-		s.op("ADDQ $128, DX")
-	}
-	s.op("DECQ R12")
-	s.op("JNZ group")
-	s.op("ADDQ coded_step(AX), SI")
-	if q.bits == 5 {
-		s.op("ADDQ coded_fifthStep(AX), DX")
-	}
-	s.op("DECQ R13")
-	s.op("JNZ tile")
-	if q.rows > 0 {
-		s.op("CMPQ coded_mode(AX), $const_added")
-		s.op("JNE store")
-		q.eachSum(func(sum int, at string) { s.op("VADDPS %s, Y%d, Y%d", at, sum, sum) })
-		s.label("store")
-		q.eachSum(func(sum int, at string) { s.op("VMOVUPS Y%d, %s", sum, at) })
-	}
-	packEnd(s)
 }
 
 // number makes Y10 the numbers of a vector of columns in row k of a line.

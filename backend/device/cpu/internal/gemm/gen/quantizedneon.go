@@ -81,6 +81,23 @@ func scalesNEON(s *source) {
 	s.op("ADD R5, R12, R13")
 	s.op("ADD R4, R12")
 	s.op("MOVD scaling_groups(R0), R7")
+	scaleGroupNEON(s)
+	s.op("SUB $1, R7")
+	s.op("CBNZ R7, group")
+	s.op("ADD $4, R8")
+	s.op("CMP $32, R8")
+	s.op("BNE vector")
+	s.op("MOVD scaling_groups(R0), R7")
+	s.op("ADD R7<<8, R1")
+	s.op("MOVD scaling_step(R0), R7")
+	s.op("ADD R7, R2")
+	s.op("SUB $1, R6")
+	s.op("CBNZ R6, tile")
+	s.op("RET")
+}
+
+// scaleGroupNEON writes the scales of four columns of a group: d and -m as they are, or multiplied by s and n.
+func scaleGroupNEON(s *source) {
 	s.label("group")
 	s.op("CBZ R4, same")
 	s.op("FMOVS (R12), F4")
@@ -105,18 +122,6 @@ func scalesNEON(s *source) {
 	s.op("FMOVQ F2, 128(R9)")
 	s.label("stored")
 	s.op("ADD $256, R9")
-	s.op("SUB $1, R7")
-	s.op("CBNZ R7, group")
-	s.op("ADD $4, R8")
-	s.op("CMP $32, R8")
-	s.op("BNE vector")
-	s.op("MOVD scaling_groups(R0), R7")
-	s.op("ADD R7<<8, R1")
-	s.op("MOVD scaling_step(R0), R7")
-	s.op("ADD R7, R2")
-	s.op("SUB $1, R6")
-	s.op("CBNZ R6, tile")
-	s.op("RET")
 }
 
 // codesNEON writes kernels for codes of so many bits, as codesAVX2 does. Codes of 4 and 5 bits are looked up as bytes.
@@ -137,6 +142,40 @@ func (q codesNEON) name() string {
 }
 
 func (q codesNEON) write(s *source) {
+	q.begin(s)
+	lines := 8
+	if q.bits == 8 {
+		lines = 4
+	}
+	s.label("tile")
+	s.op("MOVD coded_groups(R0), R9")
+	s.label("group")
+	s.op("MOVD $0, R11")
+	s.op("MOVD coded_lines(R0), R8")
+	s.label("line")
+	q.line(s, lines)
+	s.op("ADD $8, R11")
+	s.op("ADD $128, R1")
+	s.op("SUB $1, R8")
+	s.op("CBNZ R8, line")
+	s.op("ADD $256, R3")
+	s.op("ADD $128, R2")
+	s.op("SUB $1, R9")
+	s.op("CBNZ R9, group")
+	for i, field := range []string{"step", "fifthStep"} {
+		s.op("MOVD coded_%s(R0), R12", field)
+		s.op("ADD R12, R%d", i+1)
+	}
+	s.op("SUB $1, R10")
+	s.op("CBNZ R10, tile")
+	if q.rows > 0 {
+		q.store(s)
+	}
+	s.op("RET")
+}
+
+// begin loads the arguments, and sets the sums.
+func (q codesNEON) begin(s *source) {
 	s.begin(q.name(), 0)
 	s.op("MOVD t+0(FP), R0")
 	for i, field := range []string{"codes", "fifths", "scales", "a", "aRow", "c", "cRow"} {
@@ -162,16 +201,10 @@ func (q codesNEON) write(s *source) {
 			s.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 		}
 	}
-	lines := 8
-	if q.bits == 8 {
-		lines = 4
-	}
-	s.label("tile")
-	s.op("MOVD coded_groups(R0), R9")
-	s.label("group")
-	s.op("MOVD $0, R11")
-	s.op("MOVD coded_lines(R0), R8")
-	s.label("line")
+}
+
+// line goes through the rows of a line.
+func (q codesNEON) line(s *source, lines int) {
 	for k := range lines {
 		for r := range q.rows {
 			s.op("ADD $%d, R4, R12", 4*k)
@@ -200,38 +233,25 @@ func (q codesNEON) write(s *source) {
 	} else {
 		s.op("ADD $%d, R4", 4*lines)
 	}
-	s.op("ADD $8, R11")
-	s.op("ADD $128, R1")
-	s.op("SUB $1, R8")
-	s.op("CBNZ R8, line")
-	s.op("ADD $256, R3")
-	s.op("ADD $128, R2")
-	s.op("SUB $1, R9")
-	s.op("CBNZ R9, group")
-	for i, field := range []string{"step", "fifthStep"} {
-		s.op("MOVD coded_%s(R0), R12", field)
-		s.op("ADD R12, R%d", i+1)
-	}
-	s.op("SUB $1, R10")
-	s.op("CBNZ R10, tile")
-	if q.rows > 0 {
-		s.op("MOVD coded_mode(R0), R12")
-		s.op("CMP $const_added, R12")
-		s.op("BNE store")
-		for r := range q.rows {
-			s.op("MOVD R6, R12")
-			if r > 0 {
-				s.op("ADD R7, R12")
-			}
-			for v := range 8 {
-				s.op("FMOVQ %d(R12), F18", 16*v)
-				s.word(neonFADD, 8*r+v, 18, 8*r+v, "FADD")
-			}
+}
+
+// store adds the sums to C, or stores them there.
+func (q codesNEON) store(s *source) {
+	s.op("MOVD coded_mode(R0), R12")
+	s.op("CMP $const_added, R12")
+	s.op("BNE store")
+	for r := range q.rows {
+		s.op("MOVD R6, R12")
+		if r > 0 {
+			s.op("ADD R7, R12")
 		}
-		s.label("store")
-		q.eachSum(s, func(list, at string) { s.op("VST1.P %s, 64(%s)", list, at) })
+		for v := range 8 {
+			s.op("FMOVQ %d(R12), F18", 16*v)
+			s.word(neonFADD, 8*r+v, 18, 8*r+v, "FADD")
+		}
 	}
-	s.op("RET")
+	s.label("store")
+	q.eachSum(s, func(list, at string) { s.op("VST1.P %s, 64(%s)", list, at) })
 }
 
 // number makes V18 the numbers of four columns in row k of a line.
