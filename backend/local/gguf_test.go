@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,4 +56,43 @@ func TestRegister_GGUFErrors(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrBaseModel)
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, "truncated")
+}
+
+// TestWeights_Stored: sampling from a quantized file as it is stored, and training an adapter on it, have the bits of
+// the same with its numbers in float32, and the trainer's logprobs are the sampler's.
+func TestWeights_Stored(t *testing.T) {
+	path := gguftest.Quantized(t, "../../model/tiny")
+	type outcome struct {
+		ids      []int32
+		loss     float64
+		logprobs []float32
+	}
+	outcomes := map[string]outcome{}
+	for _, weights := range []string{"float32", "stored"} {
+		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Slots: 8, Context: 256, Weights: weights, Progress: io.Discard})
+		require.NoError(t, err)
+		m := art.NewModel("run", &art.ModelOptions{Base: path, Seed: 3, Chat: art.ChatOptions{MaxTokens: new(12)}})
+		require.NoError(t, m.Register(t.Context(), b))
+		var o outcome
+		groups, err := art.GatherGroups(t.Context(), []int{1}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
+			x := art.NewTrajectory(art.User("Say something."))
+			reply, err := m.Chat(ctx, x, nil)
+			if err == nil {
+				x.Reward = float64(len(reply.Content) % 7)
+				o.ids = append(o.ids, reply.Sample.IDs...)
+			}
+			return x, err
+		}, &art.GatherOptions{GroupSize: 8, Concurrency: 1})
+		require.NoError(t, err)
+		result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+		require.NoError(t, err)
+		require.Zero(t, result.Metrics["train/logprob_gap_max"])
+		o.loss = result.Metrics["loss/policy"]
+		o.logprobs, _, err = b.Logprobs(t.Context(), m, []int32{72, 101, 108, 108, 111, 10, 65})
+		require.NoError(t, err)
+		outcomes[weights] = o
+		require.NoError(t, b.Close())
+	}
+	require.Equal(t, outcomes["float32"], outcomes["stored"])
+	require.NotZero(t, outcomes["stored"].loss)
 }

@@ -41,7 +41,7 @@ func (o *modelBench) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.tokens, "tokens", 50, "`number` of tokens that each request samples (decode, serve)")
 	flags.IntVar(&o.repeat, "repeat", 3, "`times` to measure after one to warm up; the best counts (decode, prefill)")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once; 0: all of them")
-	flags.StringVar(&o.weights, "weights", "float32", "`type` of matrices: float32 or bfloat16")
+	flags.StringVar(&o.weights, "weights", "float32", "`type` of matrices: float32, stored or bfloat16")
 	flags.BoolVar(&o.shared, "shared", false, "all requests have the same prompt (decode, prefill)")
 	flags.IntVar(&o.agents, "agents", 64, "`number` of agents (serve)")
 	flags.IntVar(&o.turns, "turns", 10, "`number` of turns of each (serve)")

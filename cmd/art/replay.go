@@ -93,6 +93,10 @@ func (v *replay) report(r *local.Replayed, used string, stdout io.Writer) (err e
 // deviceUsage is the help of --device.
 const deviceUsage = "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu"
 
+// weightsUsage is the help of --weights.
+const weightsUsage = "`type` of matrices on the device: float32, the default, stored (as a GGUF\n" +
+	"file has them, on the CPU), bfloat16, or int8 on a device of XLA"
+
 // openScratch opens a backend in a temporary folder. done closes it, and removes the folder.
 func openScratch(ctx context.Context, o local.Options) (b *local.Backend, done func() error, err error) {
 	if o.Dir, err = os.MkdirTemp("", "art-"); err != nil {

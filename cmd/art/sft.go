@@ -55,8 +55,7 @@ steps stay on the disk.`,
 				"replies of an example that are trained on: all, or the last")
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
-			flags.StringVar(&s.local.Weights, "weights", "",
-				"`type` of matrices on the device: float32, the default, or bfloat16")
+			flags.StringVar(&s.local.Weights, "weights", "", weightsUsage)
 			flags.IntVar(&s.local.Context, "context", 0,
 				"most `tokens` of an example; 0 is that of the model, if it fits into memory")
 			return s.run

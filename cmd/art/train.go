@@ -57,8 +57,7 @@ run, so that a higher number trains it further.
 			flags.Uint64Var(&t.opts.Seed, "seed", 0, "`seed` of the run")
 			flags.IntVar(&t.keep, "keep", 0, "newest `steps` whose weights are kept; 0 is all")
 			flags.StringVar(&t.local.Device, "device", "", deviceUsage)
-			flags.StringVar(&t.local.Weights, "weights", "",
-				"`type` of matrices on the device: float32, the default, bfloat16, or\nint8 on a device of XLA")
+			flags.StringVar(&t.local.Weights, "weights", "", weightsUsage)
 			flags.IntVar(&t.local.Context, "context", 0,
 				"most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
 			flags.IntVar(&t.maxTokens, "max-tokens", 0, "most `tokens` of a reply; 0 is those of the task")

@@ -1,13 +1,17 @@
 package gguftest
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/safetensors"
 )
 
@@ -24,6 +28,42 @@ func Folder(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return Write(t, values, tensors)
+}
+
+// Quantized is Folder with matrices in Q8_0, whose numbers are near those of the folder.
+func Quantized(t testing.TB, dir string) string {
+	t.Helper()
+	values, err := folderValues(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensors, err := folderTensors(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range tensors {
+		if len(x.Shape) == 2 {
+			tensors[i].Type, tensors[i].Data, tensors[i].Blocks = ggml.Q8_0, nil, blocksOf(x.Data)
+		}
+	}
+	return Write(t, values, tensors)
+}
+
+// blocksOf are blocks of Q8_0. Their scales are powers of two, which float16 has.
+func blocksOf(data []float32) (b []byte) {
+	for block := range slices.Chunk(data, 32) {
+		largest := 0.0
+		for _, v := range block {
+			largest = max(largest, math.Abs(float64(v)))
+		}
+		_, exponent := math.Frexp(largest / 127)
+		exponent = min(max(exponent, -14), 15)
+		b = binary.LittleEndian.AppendUint16(b, uint16(exponent+15)<<10)
+		for _, v := range block {
+			b = append(b, byte(int8(math.RoundToEven(math.Ldexp(float64(v), -exponent)))))
+		}
+	}
+	return b
 }
 
 func folderValues(dir string) ([]Value, error) {
