@@ -69,7 +69,8 @@ func TestWeights_Stored(t *testing.T) {
 	}
 	outcomes := map[string]outcome{}
 	for _, weights := range []string{"float32", "stored"} {
-		b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Slots: 8, Context: 256, Weights: weights, Progress: io.Discard})
+		opts := &Options{Dir: t.TempDir(), Slots: 8, Context: 256, Weights: weights, Progress: io.Discard}
+		b, err := Open(t.Context(), opts)
 		require.NoError(t, err)
 		m := art.NewModel("run", &art.ModelOptions{Base: path, Seed: 3, Chat: art.ChatOptions{MaxTokens: new(12)}})
 		require.NoError(t, m.Register(t.Context(), b))
