@@ -49,10 +49,11 @@ func parseHost(text string) (hostPort, bool) {
 		return hostPort{}, false
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	const never = "/:*@[]?# \t" // in a name, or the zone of an address
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return hostPort{addr.Unmap().String(), port}, true
+		return hostPort{addr.Unmap().String(), port}, !strings.ContainsAny(addr.Zone(), never)
 	}
-	return hostPort{host, port}, host != "" && !strings.HasSuffix(host, ".") && !strings.ContainsAny(host, "/:*@[]?# \t")
+	return hostPort{host, port}, host != "" && !strings.HasSuffix(host, ".") && !strings.ContainsAny(host, never)
 }
 
 // check refuses requests to other hosts, which protects against DNS rebinding.
