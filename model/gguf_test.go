@@ -158,6 +158,25 @@ func TestOpen_GGUFStored(t *testing.T) {
 	}
 }
 
+// TestOpen_GGUFStoredScale: a scale that is NaN is refused where blocks are kept, with the tensor and the row.
+func TestOpen_GGUFStoredScale(t *testing.T) {
+	c := smallConfig(true)
+	c.HiddenSize, c.HeadDim, c.NumHeads, c.NumKVHeads = 32, 16, 2, 2
+	list := ggufTensors(t, ggufModels["qwen3"], testWeights(t, c))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i, x := range list {
+		if strings.HasSuffix(x.Name, "attn_k.weight") {
+			list[i].Type, list[i].Data, list[i].Blocks = ggml.Q8_0, nil, randomBlocks(rng, ggml.Q8_0, len(x.Data))
+			copy(list[i].Blocks[3*ggml.Q8_0.Bytes(32):], []byte{1, 0x7c})
+		}
+	}
+	file, err := Open(gguftest.Write(t, ggufValues("qwen3", c), list))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	_, err = file.ParamsAs(graphtest.Device(t), Stored)
+	require.ErrorContains(t, err, "self_attn.k_proj.weight: cpu: row 3 has a scale that is infinite or NaN")
+}
+
 // randomBlocks are n numbers of a type, whose scales are small and finite.
 func randomBlocks(rng *rand.Rand, kind ggml.Type, n int) []byte {
 	data := make([]byte, kind.Bytes(n))

@@ -3,12 +3,15 @@ package cpu
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // embedding is a graph as of a model whose embedding [rows, columns] is also its head: n rows are gathered, multiplied
@@ -183,5 +186,39 @@ func TestPack_Refused(t *testing.T) {
 	}
 	if _, err := d.Pack(shapes.Make(dtypes.Int32, 4, 4), nil); err == nil {
 		t.Error("integers were packed")
+	}
+}
+
+// TestPackQuantized_Memory: a quantized matrix takes the bytes of its blocks, and its numbers are read and copied.
+func TestPackQuantized_Memory(t *testing.T) {
+	d := newDevice(t, 2)
+	const rows, columns = 70, 256
+	blocks := make([]byte, ggml.Q4_K.Bytes(rows*columns))
+	for i := range blocks {
+		blocks[i] = byte(i*7) & 0x3f // no exponent of NaN
+	}
+	want := make([]float32, rows*columns)
+	ggml.Q4_K.Convert(want, blocks)
+	row := ggml.Q4_K.Bytes(columns)
+	packed, err := d.PackQuantized(ggml.Q4_K, rows, columns, func(i int) []byte { return blocks[i*row:][:row] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, ok := d.QuantizedBytes(ggml.Q4_K, rows, columns)
+	if held := packed.(*buffer).mem.Size; !ok || held != size || size > 4*rows*columns/5 {
+		t.Errorf("it takes %d bytes, and is said to take %d", held, size)
+	}
+	copied, err := packed.CopyToDevice(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []compute.Buffer{packed, copied} {
+		got := make([]float32, rows*columns)
+		if err := b.ToFlatData(got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("other numbers, or %v", err)
+		}
+	}
+	if _, ok := d.QuantizedBytes(ggml.Q4_K, rows, 64); ok {
+		t.Error("a row is no whole block")
 	}
 }
