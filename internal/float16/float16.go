@@ -21,3 +21,21 @@ func Float32(h uint16) float32 {
 		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)*0x1p-24))
 	}
 }
+
+// FromFloat32 returns the bits of the nearest binary16, ties to even. What is too large becomes infinite. A NaN stays
+// one.
+func FromFloat32(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign := uint16(b >> 16 & 0x8000)
+	b &= 0x7fffffff
+	switch {
+	case b > 0xff<<23:
+		return sign | 0x7e00
+	case b >= 0x477ff000: // 65520 is halfway between the largest number and the next, which there is not
+		return sign | 0x7c00
+	case b >= (127-14)<<23: // normal: the 13 bits that are dropped may carry into the exponent
+		return sign | uint16((b-(127-15)<<23+0xfff+b>>13&1)>>13)
+	default: // the sum has the unit of subnormals, 2^-24, as its last bit
+		return sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5)-math.Float32bits(0.5))
+	}
+}
