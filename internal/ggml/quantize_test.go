@@ -1,4 +1,4 @@
-package ggml
+package ggml_test
 
 import (
 	"bytes"
@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/gguf"
 )
 
 // quantized are the types of blocks that Quantize makes.
-var quantized = []Type{Q4_0, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K}
+var quantized = []ggml.Type{ggml.Q4_0, ggml.Q5_0, ggml.Q5_1, ggml.Q8_0, ggml.Q4_K, ggml.Q5_K, ggml.Q6_K}
 
 // TestQuantize_Reference: blocks are those that ggml made, to the bit. The command is in testdata/quantize.py.
 func TestQuantize_Reference(t *testing.T) {
@@ -26,7 +27,7 @@ func TestQuantize_Reference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ty := range append(quantized, F16) {
+	for _, ty := range append(quantized, ggml.F16) {
 		want, _ := f.Tensor(ty.String())
 		got := make([]byte, ty.Bytes(len(x)))
 		if err := ty.Quantize(got, x); err != nil || len(want.Data) != len(got) {
@@ -74,8 +75,8 @@ func TestQuantize_Error(t *testing.T) {
 }
 
 // stepOf returns by how much an element of a block may change.
-func stepOf(ty Type, b []byte) float64 {
-	var s Split
+func stepOf(ty ggml.Type, b []byte) float64 {
+	var s ggml.Split
 	ty.Split(&s, b)
 	layout, _ := ty.Layout()
 	largest := 0.0
@@ -92,16 +93,16 @@ func stepOf(ty Type, b []byte) float64 {
 // halfOf is the magnitude of a float16.
 func halfOf(bits uint16) float64 {
 	var y [1]float32
-	F16.Convert(y[:], binary.LittleEndian.AppendUint16(nil, bits))
+	ggml.F16.Convert(y[:], binary.LittleEndian.AppendUint16(nil, bits))
 	return math.Abs(float64(y[0]))
 }
 
 // TestQuantize_Refused: what a type cannot hold is an error that says where it is.
 func TestQuantize_Refused(t *testing.T) {
 	inf := float32(math.Inf(1))
-	for _, ty := range append(quantized, F16, F32) {
+	for _, ty := range append(quantized, ggml.F16, ggml.F32) {
 		for _, bad := range []float32{inf, -inf, float32(math.NaN()), 3e38, -1e9} {
-			if ty == F32 && bad-bad == 0 {
+			if ty == ggml.F32 && bad-bad == 0 {
 				continue
 			}
 			x := make([]float32, 512)
@@ -112,7 +113,7 @@ func TestQuantize_Refused(t *testing.T) {
 			}
 		}
 	}
-	if Q2_K.Quantizable() || !Q4_K.Quantizable() || !F16.Quantizable() {
+	if ggml.Q2_K.Quantizable() || !ggml.Q4_K.Quantizable() || !ggml.F16.Quantizable() {
 		t.Error("Quantizable is wrong")
 	}
 }
@@ -132,7 +133,7 @@ func FuzzQuantize(f *testing.F) {
 				x[i] = math.Float32frombits(binary.LittleEndian.Uint32(content[at%len(content):]))
 			}
 		}
-		for _, ty := range append(quantized, F16, F32) {
+		for _, ty := range append(quantized, ggml.F16, ggml.F32) {
 			data := make([]byte, ty.Bytes(256))
 			err := ty.Quantize(data, x[:])
 			ty.Convert(y[:], data)
