@@ -1,4 +1,4 @@
-// Package gguf reads GGUF, the file format of llama.cpp for quantized models.
+// Package gguf reads and writes GGUF, the file format of llama.cpp for quantized models.
 //
 // A file, version 2 or 3, little-endian, is
 //
@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/goart-dev/art/internal/mapped"
 )
@@ -76,6 +77,9 @@ func Parse(content []byte) (f *File, err error) {
 	f.parse(content)
 	return f, nil
 }
+
+// Keys returns the keys of the metadata in the order of the file.
+func (f *File) Keys() []string { return slices.Clone(f.keys) }
 
 // Value returns a value of the metadata: a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
 // bool or string, or a slice of one of them. Slices are not copied: they must not be written to.

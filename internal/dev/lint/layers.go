@@ -166,7 +166,7 @@ var layers = map[string]layer{
 	"internal/grammar":         {own: []string{"internal/jsonschema"}},
 	"internal/quantity":        {light: true},
 	"internal/jsonschema":      {light: true},
-	"internal/dev/gguftest":    {own: []string{"internal/ggml", "internal/safetensors"}},
+	"internal/dev/gguftest":    {own: []string{"internal/ggml", "internal/gguf", "internal/safetensors"}},
 	"internal/dev/hubtest":     {light: true},
 	"internal/graphx":          {own: []string{"internal/ggml", "internal/machine"}, mods: gomlx},
 	"internal/graphx/graphtest": {
