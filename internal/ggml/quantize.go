@@ -24,12 +24,12 @@ func (t Type) Quantizable() bool { return quantizers[t] != nil || t == F32 || t 
 // largest bounds what is quantized: above it scales overflow in every type, and below it no sum does.
 const largest = 1e10
 
-// Quantize sets data to the blocks of x, which has whole ones. The type must be quantizable. It is an error if x holds
-// what the type cannot: NaN, infinities, and numbers whose scale is too large for a float16.
+// Quantize sets data to the blocks of x, which has whole ones. The type must be quantizable. It is a
+// [*ValueError] if x holds what the type cannot: NaN, infinities, and numbers whose scale is too large for a float16.
 func (t Type) Quantize(data []byte, x []float32) error {
 	for i, v := range x {
 		if v-v != 0 || t != F32 && math.Abs(float64(v)) > largest {
-			return t.errorOf(i, v)
+			return &ValueError{i, v, t}
 		}
 	}
 	switch t {
@@ -42,7 +42,7 @@ func (t Type) Quantize(data []byte, x []float32) error {
 		for i, v := range x {
 			h := float16.FromFloat32(v)
 			if isInfinite(h) {
-				return t.errorOf(i, v)
+				return &ValueError{i, v, t}
 			}
 			binary.LittleEndian.PutUint16(data[2*i:], h)
 		}
@@ -53,15 +53,23 @@ func (t Type) Quantize(data []byte, x []float32) error {
 		block := x[at:][:size.block]
 		if d, m := quantize(data[:size.bytes:size.bytes], block); isInfinite(d) || isInfinite(m) {
 			first := absMax(block)
-			return t.errorOf(at+first, block[first])
+			return &ValueError{at + first, block[first], t}
 		}
 		data = data[size.bytes:]
 	}
 	return nil
 }
 
-func (t Type) errorOf(i int, v float32) error {
-	return fmt.Errorf("element %d is %v, which %v cannot hold", i, v, t)
+// ValueError is an element that a type cannot hold.
+type ValueError struct {
+	Index int
+	Value float32
+	Type  Type
+}
+
+// Error says which it is.
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("element %d is %v, which %v cannot hold", e.Index, e.Value, e.Type)
 }
 
 // isInfinite reports whether these are the bits of an infinite float16, or of a NaN.
