@@ -32,8 +32,8 @@ type GGUFOptions struct {
 	Tensor func(name, from, to string)
 }
 
-// WriteGGUF writes a GGUF file that llama.cpp and [Open] read, with the bits of llama.cpp's llama-quantize. A piece of a
-// tensor at a time is in memory. Of a checkpoint that is a GGUF file all metadata is kept, and tensors are quantized
+// WriteGGUF writes a GGUF file that llama.cpp and [Open] read, with the bits of llama.cpp's llama-quantize. A piece of
+// a tensor at a time is in memory. Of a checkpoint that is a GGUF file all metadata is kept, and tensors are quantized
 // from what they hold, which for quantized ones is not what the model was trained to. A number that a type cannot hold
 // is an error.
 func (c *Checkpoint) WriteGGUF(w io.Writer, o *GGUFOptions) error {
@@ -315,8 +315,9 @@ func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
 		}
 	}
 	check(arch != "", "at all")
-	check(c.NumExperts == 0 || c.NormTopKProb && !slices.ContainsFunc(c.design().layers,
-		func(l layer) bool { return !l.experts }), "with layers without experts, or weights of experts that do not add up to 1")
+	dense := slices.ContainsFunc(c.design().layers, func(l layer) bool { return !l.experts })
+	check(c.NumExperts == 0 || c.NormTopKProb && !dense,
+		"with layers without experts, or weights of experts that do not add up to 1")
 	check(c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")
 	if arch != "gemma3" {
 		check(!slices.ContainsFunc(c.design().layers, func(l layer) bool { return l.window > 0 }), "with a sliding window")

@@ -34,7 +34,8 @@ func ToGGUF(tokenizerJSON, configJSON []byte, embeddings int) (map[string]any, e
 }
 
 // probe has what pre-tokenizers cut differently.
-const probe = "Hello, World's \t 1234567 3.14..\n\n  I'VE we'll $x_1=ąęść 中文字 日本語ひらがな \u00a0🦙🦙 e\u0301 ㊿½ ---===\r\n end "
+const probe = "Hello, World's \t 1234567 3.14..\n\n  I'VE we'll $x_1=ąęść 中文字 日本語ひらがな " +
+	"\u00a0🦙🦙 e\u0301 ㊿½ ---===\r\n end "
 
 // toGGUF returns the metadata of a tokenizer that New made.
 func (t *Tokenizer) toGGUF(tokenizerJSON []byte, embeddings int) (ggufMeta, error) {

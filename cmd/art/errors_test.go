@@ -25,6 +25,7 @@ var failures = map[string][]string{
 	"runs migrate":   {"nope", ".", "file"},
 	"runs plot":      {"nope", "damaged", "damaged --out x", "damaged@9"},
 	"model pull":     {"nope", "a/b@"},
+	"model quantize": {"nope out", "run:nope out", "damaged out", "tiny out", "tiny .", "tiny out --type x"},
 	"debug render":   {"nope", "tiny nope", "tiny file"},
 	"runs replay":    {"nope@1", "damaged@1", "damaged@x"},
 	"runs report":    {"nope", "damaged"},

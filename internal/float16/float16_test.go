@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFromFloat32_Nearest: each number has its own bits, what lies between two goes to the nearer, and what is halfway to
-// the even one.
+// TestFromFloat32_Nearest: each number has its own bits, what lies between two goes to the nearer, and what is halfway
+// to the even one.
 func TestFromFloat32_Nearest(t *testing.T) {
 	check := func(v float32, want uint16) {
 		t.Helper()

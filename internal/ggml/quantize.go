@@ -10,8 +10,8 @@ import (
 
 // quantizers set the bytes of a block, and return its float16 scales.
 //
-// The blocks are those of ggml's quantize_row_*_ref to the bit, provided that these were compiled without contraction of
-// floating-point operations, as gcc does for C11. Hence float32(a*b) wherever a product is added to: Go may fuse it
+// The blocks are those of ggml's quantize_row_*_ref to the bit, provided that these were compiled without contraction
+// of floating-point operations, as gcc does for C11. Hence float32(a*b) wherever a product is added to: Go may fuse it
 // otherwise. Source: https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-quants.c
 var quantizers = map[Type]func(b []byte, x []float32) (d, m uint16){
 	Q4_0: quantizeQ4, Q5_0: quantizeQ5, Q5_1: quantizeQ5Min, Q8_0: quantizeQ8,
