@@ -10,90 +10,150 @@ import (
 	"strings"
 )
 
-// ToGGUF is the inverse of [FromGGUF]: it returns the metadata of a GGUF file for the contents of tokenizer.json and
-// tokenizer_config.json, which may be nil, as llama.cpp's convert_hf_to_gguf.py writes it, for a model with that many
-// embeddings. It supports only byte-level BPE whose pre-tokenizer is one of llama.cpp's.
-func ToGGUF(tokenizerJSON, configJSON []byte, embeddings int) (map[string]any, error) {
+// ToGGUF is the inverse of [FromGGUF]: it returns the metadata of a GGUF file for the contents of a model's files, as
+// llama.cpp's convert_hf_to_gguf.py writes it, for a model with that many embeddings. configJSON, of
+// tokenizer_config.json, may be nil, and so may sentencePiece, of tokenizer.model, unless tokenizer.json is no byte-level
+// BPE. A tokenizer that llama.cpp does not have is an error.
+func ToGGUF(tokenizerJSON, configJSON, sentencePiece []byte, embeddings int) (map[string]any, error) {
 	t, err := New(tokenizerJSON, configJSON)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := t.toGGUF(tokenizerJSON, embeddings)
+	file, err := object(string(tokenizerJSON))
+	if err != nil {
+		return nil, err // New would have said so
+	}
+	meta := ggufMeta{}
+	if len(sentencePiece) > 0 {
+		err = meta.setPieces(t, sentencePiece, embeddings)
+	} else {
+		err = meta.setByteLevel(t, file, embeddings)
+	}
+	if err == nil {
+		err = meta.setCommon(t)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: to GGUF: %w", err)
-	}
-	back, err := fromGGUF(meta)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: to GGUF: %w", err)
-	}
-	if !slices.Equal(t.Encode(probe, true), back.Encode(probe, true)) {
-		return nil, errors.New("tokenizer: to GGUF: a text gets other ids under the rules of llama.cpp: " +
-			"convert the model with llama.cpp's convert_hf_to_gguf.py")
 	}
 	return meta, nil
 }
 
-// probe has what pre-tokenizers cut differently.
+// probe has what tokenizers cut differently.
 const probe = "Hello, World's \t 1234567 3.14..\n\n  I'VE we'll $x_1=ąęść 中文字 日本語ひらがな " +
 	"\u00a0🦙🦙 e\u0301 ㊿½ ---===\r\n end "
 
-// toGGUF returns the metadata of a tokenizer that New made.
-func (t *Tokenizer) toGGUF(tokenizerJSON []byte, embeddings int) (ggufMeta, error) {
-	file, err := object(string(tokenizerJSON))
-	if err != nil {
-		return nil, err
-	}
+// setByteLevel sets what is specific to byte-level BPE.
+func (g ggufMeta) setByteLevel(t *Tokenizer, file map[string]string, embeddings int) error {
 	name, err := ggufPattern{}.nameOf(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	m, err := parseModel(file["model"], true)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	meta := ggufMeta{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": name}
-	if err := meta.setTokens(t, m, embeddings); err != nil {
-		return nil, err
+	g["tokenizer.ggml.model"], g["tokenizer.ggml.pre"] = "gpt2", name
+	texts := make(map[int32]string, len(m.vocab))
+	for text, id := range m.vocab {
+		texts[id] = text
+	}
+	if err := g.setTokens(t, embeddings, func(id int32) (string, pieceKind) {
+		if text, ok := texts[id]; ok {
+			return text, normalPiece
+		}
+		return "", unusedPiece
+	}); err != nil {
+		return err
 	}
 	merges := make([]string, len(m.left))
 	for i, left := range m.left {
 		if merges[i] = left + " " + m.right[i]; strings.Count(merges[i], " ") != 1 {
-			return nil, fmt.Errorf("the merge of %q and %q has spaces", left, m.right[i])
+			return fmt.Errorf("the merge of %q and %q has spaces", left, m.right[i])
 		}
 	}
-	meta["tokenizer.ggml.merges"] = merges
+	g["tokenizer.ggml.merges"] = merges
+	return nil
+}
+
+// setPieces sets what is specific to a SentencePiece model, whose scores tokenizer.json does not have.
+func (g ggufMeta) setPieces(t *Tokenizer, data []byte, embeddings int) error {
+	m, err := parseSentencePiece(data)
+	if err != nil {
+		return fmt.Errorf("tokenizer.model: %w", err)
+	}
+	if !m.bpe {
+		return errors.New("tokenizer.model is Unigram, which llama.cpp has in other models only")
+	}
+	g["tokenizer.ggml.model"], g["tokenizer.ggml.pre"] = "llama", "default"
+	g["tokenizer.ggml.add_space_prefix"] = m.normalizer.dummyPrefix
+	if err := g.setTokens(t, embeddings, func(id int32) (string, pieceKind) {
+		if int(id) < len(m.pieces) {
+			return m.pieces[id].text, m.kinds[id]
+		}
+		return "", unusedPiece
+	}); err != nil {
+		return err
+	}
+	scores := make([]float32, embeddings)
+	for i := range scores {
+		const unused, added = -10000, -1000 // llama.cpp's
+		switch _, isAdded := t.ids[g["tokenizer.ggml.tokens"].([]string)[i]]; {
+		case i < len(m.pieces) && m.kinds[i] == pieceKind(g["tokenizer.ggml.token_type"].([]int32)[i]):
+			scores[i] = float32(m.pieces[i].score)
+		case isAdded:
+			scores[i] = added
+		default:
+			scores[i] = unused
+		}
+	}
+	g["tokenizer.ggml.scores"] = scores
+	return nil
+}
+
+// setCommon sets special tokens and templates, and checks that the metadata is the same tokenizer.
+func (g ggufMeta) setCommon(t *Tokenizer) error {
+	special := t.SpecialTokens()
 	for key, name := range map[string]string{
 		"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "sep_token": "seperator", "pad_token": "padding",
 		"cls_token": "cls", "mask_token": "mask",
 	} {
-		if id, ok := t.ids[t.chat.special[key]]; ok {
-			meta["tokenizer.ggml."+name+"_token_id"] = uint32(id) //nolint:gosec // not negative
+		if id, ok := t.ids[special[key]]; ok {
+			g["tokenizer.ggml."+name+"_token_id"] = uint32(id) //nolint:gosec // not negative
 		}
 	}
-	if err := meta.setEnds(t); err != nil {
-		return nil, err
+	if err := g.setEnds(t); err != nil {
+		return err
 	}
 	for name, source := range t.chat.templates {
 		if name == DefaultTemplate {
-			meta["tokenizer.chat_template"] = source
+			g["tokenizer.chat_template"] = source
 		} else {
-			meta["tokenizer.chat_template."+name] = source
+			g["tokenizer.chat_template."+name] = source
 		}
 	}
-	return meta, nil
+	back, err := fromGGUF(g)
+	if err != nil {
+		return err
+	}
+	if want, got := t.Encode(probe, true), back.Encode(probe, true); !slices.Equal(want, got) {
+		return errors.New("a text gets other ids under the rules of llama.cpp: " +
+			"convert the model with llama.cpp's convert_hf_to_gguf.py")
+	}
+	return nil
 }
 
-// setTokens sets the vocabulary. Embeddings without a token get one that no text becomes.
-func (g ggufMeta) setTokens(t *Tokenizer, m *modelFile, embeddings int) error {
+// setTokens sets the vocabulary, given that without added tokens. Embeddings without a token get one that no text
+// becomes.
+func (g ggufMeta) setTokens(t *Tokenizer, embeddings int, ordinary func(id int32) (string, pieceKind)) error {
 	if t.VocabSize() > embeddings {
 		return fmt.Errorf("it has %d ids, the model %d embeddings", t.VocabSize(), embeddings)
 	}
 	tokens, kinds := make([]string, embeddings), make([]int32, embeddings)
 	for i := range tokens {
-		tokens[i], kinds[i] = fmt.Sprintf("[PAD%d]", i), int32(unusedPiece)
-	}
-	for text, id := range m.vocab {
-		tokens[id], kinds[id] = text, int32(normalPiece)
+		text, kind := ordinary(int32(i)) //nolint:gosec // ids are below 2^31
+		if tokens[i], kinds[i] = text, int32(kind); text == "" {
+			tokens[i] = fmt.Sprintf("[PAD%d]", i)
+		}
 	}
 	for text, id := range t.added.byContent {
 		if tokens[id], kinds[id] = text, int32(controlPiece); !t.IsSpecial(id) && !looksSpecial(text) {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
@@ -34,7 +35,7 @@ func TestToGGUF_Inverse(t *testing.T) {
 		meta["tokenizer.chat_template"], meta["tokenizer.chat_template.tool_use"] = "{{ bos_token }}", "tools"
 		vocabulary, config, err := ExportGGUF(meta)
 		must(t, err)
-		got, err := ToGGUF(vocabulary, config, n+2)
+		got, err := ToGGUF(vocabulary, config, nil, n+2)
 		must(t, err)
 		name := got["tokenizer.ggml.pre"].(string)
 		if have, want := ggufPatterns[name], ggufPatterns[pre]; !slices.Equal(have.patterns, want.patterns) ||
@@ -88,11 +89,47 @@ func TestToGGUF_Refused(t *testing.T) {
 		if changed == string(vocabulary) {
 			t.Fatalf("%s is not in the file", change[0])
 		}
-		if _, err := ToGGUF([]byte(changed), config, 1e6); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ToGGUF([]byte(changed), config, nil, 1e6); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
-	if _, err := ToGGUF(vocabulary, config, 10); err == nil || !strings.Contains(err.Error(), "10 embeddings") {
+	if _, err := ToGGUF(vocabulary, config, nil, 10); err == nil || !strings.Contains(err.Error(), "10 embeddings") {
+		t.Error(err)
+	}
+}
+
+// TestToGGUF_Pieces: a SentencePiece model gives the ids of its own library through the metadata, with the tokens that
+// were added to it.
+func TestToGGUF_Pieces(t *testing.T) {
+	data := read(t, "testdata/sentencepiece/bpe-bytes.model")
+	tok, err := FromSentencePiece(data)
+	must(t, err)
+	n := tok.VocabSize()
+	g := ggufMeta{}
+	must(t, g.setPieces(tok, data, n+3))
+	must(t, g.setCommon(tok))
+	m, err := parseSentencePiece(data)
+	must(t, err)
+	tokens, scores := g["tokenizer.ggml.tokens"].([]string), g["tokenizer.ggml.scores"].([]float32)
+	for i, p := range m.pieces {
+		if tokens[i] != p.text || scores[i] != float32(p.score) {
+			t.Errorf("%d: %q %v, want %q %v", i, tokens[i], scores[i], p.text, p.score)
+		}
+	}
+	if tokens[n+2] != fmt.Sprintf("[PAD%d]", n+2) || scores[n+2] != -10000 || g["tokenizer.ggml.add_bos_token"] != true {
+		t.Errorf("%q %v %v", tokens[n+2], scores[n+2], g["tokenizer.ggml.add_bos_token"])
+	}
+	back, err := FromGGUF(g)
+	must(t, err)
+	var cases []spCase
+	must(t, json.Unmarshal(read(t, "testdata/sentencepiece/bpe-bytes.json"), &cases))
+	for _, c := range cases {
+		if got := back.EncodeOrdinary(c.Text); !slices.Equal(got, c.IDs) {
+			t.Fatalf("%+q: %v, want %v", c.Text, got, c.IDs)
+		}
+	}
+	unigram := read(t, "testdata/sentencepiece/unigram-plain.model")
+	if err := (ggufMeta{}).setPieces(tok, unigram, 1e6); err == nil || !strings.Contains(err.Error(), "Unigram") {
 		t.Error(err)
 	}
 }

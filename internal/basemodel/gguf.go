@@ -3,7 +3,6 @@ package basemodel
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -32,22 +31,22 @@ func (b *Base) WriteGGUF(w io.Writer, o *model.GGUFOptions) error {
 func (b *Base) tokenizerMetadata() (map[string]any, error) {
 	if b.path == tiny.Name {
 		vocabulary, config := tiny.Tokenizer()
-		return tokenizer.ToGGUF(vocabulary, config, b.Config.VocabSize)
+		return tokenizer.ToGGUF(vocabulary, config, nil, b.Config.VocabSize)
 	}
 	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(b.path, name)) }
-	vocabulary, err := read("tokenizer.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no tokenizer.json, from which the tokenizer of a GGUF file is made: convert the "+
-			"model with llama.cpp's convert_hf_to_gguf.py", b.path)
-	}
+	vocabulary, err := read("tokenizer.json") // Open has read it
 	if err != nil {
 		return nil, err
 	}
 	config, err := read("tokenizer_config.json")
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := read("tokenizer.model")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	meta, err := tokenizer.ToGGUF(vocabulary, config, b.Config.VocabSize)
+	meta, err := tokenizer.ToGGUF(vocabulary, config, pieces, b.Config.VocabSize)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestWrite_Refused(t *testing.T) {
 		"unknown type 7000":   {tensors: []Source{{"x", 7000, nil, few}}},
 		"list of the type []": {metadata: []Pair{{"a", []any{}}}},
 	} {
-		var w io.Writer = io.Discard
+		w := io.Discard
 		if want == errFull.Error() {
 			w = fullWriter{}
 		}
