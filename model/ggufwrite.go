@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,10 +17,10 @@ import (
 // GGUFTypes lists the values of [GGUFOptions.Type].
 func GGUFTypes() []string { return ggml.Mixes() }
 
-// GGUFOptions say how a model is written as a GGUF file.
+// GGUFOptions say how a model is written as a GGUF file. Zero values are the defaults.
 type GGUFOptions struct {
-	// Type of the matrices: Q8_0, Q4_0, Q4_K or Q6_K, or Q4_K_M, in which the more sensitive half of two matrices of a
-	// layer has six bits. The head has Q6_K at least. Vectors are float32.
+	// Type of the matrices: Q8_0, Q4_0, Q4_K or Q6_K, or Q4_K_M, the default, in which the more sensitive half of two
+	// matrices of a layer has six bits. The head has Q6_K at least. Vectors are float32.
 	Type string
 	// Name is what the file calls the model; empty: nothing.
 	Name string
@@ -35,8 +34,11 @@ type GGUFOptions struct {
 // WriteGGUF writes a GGUF file that llama.cpp and [Open] read, with the bits of llama.cpp's llama-quantize. A piece of
 // a tensor at a time is in memory. Of a checkpoint that is a GGUF file all metadata is kept, and tensors are quantized
 // from what they hold, which for quantized ones is not what the model was trained to. A number that a type cannot hold
-// is an error.
+// is an error. o may be nil.
 func (c *Checkpoint) WriteGGUF(w io.Writer, o *GGUFOptions) error {
+	if o == nil {
+		o = &GGUFOptions{}
+	}
 	metadata, tensors, err := c.ggufParts(o)
 	if err != nil {
 		return err
@@ -55,7 +57,7 @@ func (c *Checkpoint) WriteGGUF(w io.Writer, o *GGUFOptions) error {
 	for i, t := range tensors {
 		headers[i] = t.Header
 	}
-	mix := ggml.Mix(o.Type)
+	mix := ggml.Mix(cmp.Or(o.Type, "Q4_K_M"))
 	types, err := mix.Types(about, headers)
 	if err != nil {
 		return fmt.Errorf("model: GGUF: %w", err)
@@ -137,252 +139,4 @@ func (p ggufPart) write(w io.Writer, t ggml.Type) error {
 		}
 	}
 	return nil
-}
-
-// ggufParts returns the metadata and the tensors of a file.
-func (c *Checkpoint) ggufParts(o *GGUFOptions) ([]gguf.Pair, []ggufPart, error) {
-	set, ok := c.set.(*ggufSet)
-	if !ok {
-		arch, m, err := c.Config.ggufModel()
-		if err != nil {
-			return nil, nil, err
-		}
-		metadata := c.Config.ggufMetadata(arch, o.Name)
-		for _, key := range slices.Sorted(maps.Keys(o.Tokenizer)) {
-			metadata = append(metadata, gguf.Pair{Key: key, Value: o.Tokenizer[key]})
-		}
-		tensors, err := c.ggufTensors(m)
-		return metadata, tensors, err
-	}
-	var metadata []gguf.Pair
-	for _, key := range set.file.Keys() {
-		value, _ := set.file.Value(key)
-		metadata = append(metadata, gguf.Pair{Key: key, Value: value})
-	}
-	var tensors []ggufPart
-	for _, name := range set.file.Names() {
-		t, _ := set.file.Tensor(name)
-		tensors = append(tensors, ggufPart{
-			Header: ggml.Header{Name: name, Shape: t.Shape, Type: t.Type}, from: t.Type.String(), raw: t.Data, read: t.Read,
-			release: func() { set.file.Release(name) },
-		})
-	}
-	return metadata, tensors, nil
-}
-
-// ggufTensors returns the tensors of a checkpoint that is no GGUF file, as llama.cpp has them.
-func (c *Checkpoint) ggufTensors(m ggufModel) ([]ggufPart, error) {
-	tensors, err := c.Config.ropeFactors()
-	if err != nil {
-		return nil, err
-	}
-	experts := map[string]int{} // where tensors of all experts are
-	for _, s := range c.Config.Specs() {
-		stored, _ := c.set.Tensor(s.Name)
-		release := func() { c.set.Release(s.Name) }
-		merged, name, ok := m.fileName(s.Name)
-		if !ok {
-			return nil, fmt.Errorf("model: GGUF: llama.cpp has no name for %s", s.Name)
-		}
-		read := m.reverted(c.Config, s, stored.Read)
-		if !merged {
-			tensors = append(tensors, ggufPart{ggml.Header{Name: name, Shape: s.Shape}, stored.Type, nil, read, release})
-			continue
-		}
-		i, ok := experts[name]
-		if !ok {
-			i, experts[name] = len(tensors), len(tensors)
-			tensors = append(tensors, ggufPart{ggml.Header{Name: name, Shape: append([]int{0}, s.Shape...)}, stored.Type, nil,
-				func([]float32, int) {}, func() {}})
-		}
-		tensors[i] = tensors[i].with(read, release)
-	}
-	return tensors, nil
-}
-
-// with adds an expert.
-func (p ggufPart) with(read func([]float32, int), release func()) ggufPart {
-	size := Spec{Shape: p.Shape[1:]}.size()
-	before, freed := p.read, p.release
-	end := p.Shape[0] * size
-	p.Shape = slices.Clone(p.Shape)
-	p.Shape[0]++
-	p.read = func(dst []float32, first int) {
-		if n := min(len(dst), end-first); n > 0 {
-			before(dst[:n], first)
-			dst, first = dst[n:], first+n
-		}
-		if len(dst) > 0 {
-			read(dst, first-end)
-		}
-	}
-	p.release = func() { freed(); release() }
-	return p
-}
-
-// fileName returns llama.cpp's name. merged says that it is that of a tensor which holds all experts.
-func (m ggufModel) fileName(name string) (merged bool, full string, ok bool) {
-	stem, kind := cutKind(name)
-	reverse := func(names map[string]string, part string) (string, bool) {
-		for own, theirs := range names {
-			if theirs == part {
-				return own, true
-			}
-		}
-		return "", false
-	}
-	if top, ok := reverse(ggufTop, stem); ok {
-		return false, top + kind, true
-	}
-	number, part, _ := strings.Cut(strings.TrimPrefix(stem, "model.layers."), ".")
-	block := "blk." + number + "."
-	if expert, ok := strings.CutPrefix(part, "mlp.experts."); ok {
-		_, part, _ = strings.Cut(expert, ".")
-		own, ok := reverse(ggufExperts, part)
-		return true, block + own + kind, ok
-	}
-	if m.sandwich {
-		if own, ok := reverse(ggufSandwich, part); ok {
-			return false, block + own + kind, true
-		}
-	}
-	own, ok := reverse(ggufBlock, part)
-	return false, block + own + kind, ok
-}
-
-// reverted makes the changes that ggufSet undoes.
-func (m ggufModel) reverted(c *Config, s Spec, read func([]float32, int)) func([]float32, int) {
-	heads := 0
-	switch {
-	case m.offsetNorms && strings.HasSuffix(s.Name, "norm.weight"):
-		return func(dst []float32, first int) {
-			read(dst, first)
-			for i := range dst {
-				dst[i]++
-			}
-		}
-	case m.interleaved && strings.Contains(s.Name, ".q_proj."):
-		heads = c.NumHeads
-	case m.interleaved && strings.Contains(s.Name, ".k_proj."):
-		heads = c.NumKVHeads
-	default:
-		return read
-	}
-	columns, half := Spec{Shape: s.Shape[1:]}.size(), s.Shape[0]/heads/2
-	return func(dst []float32, first int) {
-		for len(dst) > 0 {
-			row, column := first/columns, first%columns
-			head, inHead := row/(2*half), row%(2*half)
-			n := min(columns-column, len(dst))
-			read(dst[:n], (head*2*half+inHead%2*half+inHead/2)*columns+column)
-			dst, first = dst[n:], first+n
-		}
-	}
-}
-
-// ropeFactors returns the tensor that holds Llama 3's scaling of RoPE, or none.
-func (c *Config) ropeFactors() ([]ggufPart, error) {
-	if c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
-		return nil, nil
-	}
-	factors := make([]float32, c.HeadDim/2)
-	for i := range factors {
-		factors[i] = float32(rope{theta: c.RopeTheta}.frequency(i, c.HeadDim) / c.rope().frequency(i, c.HeadDim))
-	}
-	if _, err := llama3Scaling(factors, c.RopeTheta); err != nil {
-		return nil, fmt.Errorf("model: GGUF: rope_scaling: %w", err)
-	}
-	return []ggufPart{{ggml.Header{Name: ropeFactorsName, Shape: []int{len(factors)}}, ggml.F32.String(), nil,
-		func(dst []float32, first int) { copy(dst, factors[first:]) }, func() {}}}, nil
-}
-
-// ggufModel returns the architecture under which llama.cpp has the model. What it would compute otherwise is an error.
-func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
-	kind := c.ModelType
-	if kind == ModelTypeMistral {
-		kind = ModelTypeLlama
-	}
-	for name, candidate := range ggufModels {
-		if candidate.modelType == kind {
-			arch, m = name, candidate
-		}
-	}
-	var problems []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf("model: GGUF: llama.cpp does not build %s: "+format,
-				append([]any{cmp.Or(arch, kind)}, args...)...))
-		}
-	}
-	check(arch != "", "at all")
-	dense := slices.ContainsFunc(c.design().layers, func(l layer) bool { return !l.experts })
-	check(c.NumExperts == 0 || c.NormTopKProb && !dense,
-		"with layers without experts, or weights of experts that do not add up to 1")
-	check(c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")
-	if arch != "gemma3" {
-		check(!slices.ContainsFunc(c.design().layers, func(l layer) bool { return l.window > 0 }), "with a sliding window")
-		return arch, m, errors.Join(problems...)
-	}
-	const pattern, layersOf27B = 6, 62
-	for i, l := range c.design().layers {
-		check((l.window == 0) == (i%pattern == pattern-1), "whose layer %d has a window, or has none", i)
-	}
-	scalar := c.HeadDim
-	if c.NumLayers == layersOf27B {
-		scalar = c.HiddenSize / c.NumHeads
-	}
-	check(c.QueryScalar == float64(scalar), "with query_pre_attn_scalar %v", c.QueryScalar)
-	check(c.AttentionSoftCap == 0, "with attn_logit_softcapping")
-	return arch, m, errors.Join(problems...)
-}
-
-// ggufMetadata returns what ggufHeader reads.
-func (c *Config) ggufMetadata(arch, name string) []gguf.Pair {
-	out := []gguf.Pair{{Key: "general.architecture", Value: arch}, {Key: "general.type", Value: "model"}}
-	if name != "" {
-		out = append(out, gguf.Pair{Key: "general.name", Value: name})
-	}
-	number := func(key string, n int) {
-		if n != 0 {
-			out = append(out, gguf.Pair{Key: arch + "." + key, Value: uint32(n)}) //nolint:gosec // not negative
-		}
-	}
-	decimal := func(key string, x float64) {
-		if x != 0 {
-			out = append(out, gguf.Pair{Key: arch + "." + key, Value: float32(x)})
-		}
-	}
-	number("block_count", c.NumLayers)
-	number("context_length", c.MaxPositions)
-	number("embedding_length", c.HiddenSize)
-	number("feed_forward_length", c.IntermediateSize)
-	number("attention.head_count", c.NumHeads)
-	number("attention.head_count_kv", c.NumKVHeads)
-	number("attention.key_length", c.HeadDim)
-	number("attention.value_length", c.HeadDim)
-	if arch == "llama" || arch == "granite" {
-		number("rope.dimension_count", c.HeadDim)
-		number("vocab_size", c.VocabSize)
-	}
-	decimal("attention.layer_norm_rms_epsilon", c.RMSNormEps)
-	decimal("rope.freq_base", c.RopeTheta)
-	if c.RopeScaling != nil && c.RopeScaling.Type == ropeLinear {
-		out = append(out, gguf.Pair{Key: arch + ".rope.scaling.type", Value: ropeLinear})
-		decimal("rope.scaling.factor", c.RopeScaling.Factor)
-	}
-	number("expert_count", c.NumExperts)
-	number("expert_used_count", c.ExpertsPerToken)
-	number("expert_feed_forward_length", c.MoEIntermediateSize)
-	switch arch {
-	case "gemma3":
-		number("attention.sliding_window", c.SlidingWindow)
-		decimal("rope.freq_base_swa", c.RopeLocalTheta)
-		decimal("final_logit_softcapping", c.FinalSoftCap)
-	case "granite":
-		decimal("attention.scale", cmp.Or(c.AttentionMultiplier, 1))
-		decimal("embedding_scale", cmp.Or(c.EmbeddingMultiplier, 1))
-		decimal("residual_scale", cmp.Or(c.ResidualMultiplier, 1))
-		decimal("logit_scale", cmp.Or(c.LogitsScaling, 1))
-	}
-	return out
 }

@@ -137,6 +137,7 @@ func TestWriteGGUF_Again(t *testing.T) {
 func TestWriteGGUF_Errors(t *testing.T) {
 	w := testWeights(t, smallConfig(true))
 	c := saved(t, w)
+	require.NoError(t, c.WriteGGUF(io.Discard, nil))
 	require.ErrorContains(t, c.WriteGGUF(io.Discard, &GGUFOptions{Type: "Q3_K"}), strings.Join(GGUFTypes(), ", "))
 	full := errors.New("no space")
 	for after := range 8 {

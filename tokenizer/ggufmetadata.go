@@ -12,8 +12,8 @@ import (
 
 // ToGGUF is the inverse of [FromGGUF]: it returns the metadata of a GGUF file for the contents of a model's files, as
 // llama.cpp's convert_hf_to_gguf.py writes it, for a model with that many embeddings. configJSON, of
-// tokenizer_config.json, may be nil, and so may sentencePiece, of tokenizer.model, unless tokenizer.json is no byte-level
-// BPE. A tokenizer that llama.cpp does not have is an error.
+// tokenizer_config.json, may be nil, and so may sentencePiece, of tokenizer.model, unless tokenizer.json is no
+// byte-level BPE. A tokenizer that llama.cpp does not have is an error.
 func ToGGUF(tokenizerJSON, configJSON, sentencePiece []byte, embeddings int) (map[string]any, error) {
 	t, err := New(tokenizerJSON, configJSON)
 	if err != nil {

@@ -22,7 +22,10 @@ func (b *Base) WriteGGUF(w io.Writer, o *model.GGUFOptions) error {
 	if err != nil {
 		return err
 	}
-	with := *o
+	with := model.GGUFOptions{}
+	if o != nil {
+		with = *o
+	}
 	with.Tokenizer = meta
 	return b.Checkpoint.WriteGGUF(w, &with)
 }
