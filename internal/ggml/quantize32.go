@@ -29,7 +29,11 @@ func quantizeQ5(b []byte, x []float32) (d, m uint16) {
 
 // symmetric sets the codes of d (q - half).
 func symmetric(q *[32]uint8, x []float32, half float32) (d uint16) {
-	scale := x[absMax(x)] / -half
+	most := x[absMax(x)]
+	if most == 0 {
+		most = 0 // not -0, which would show in the sign of the scale
+	}
+	scale := most / -half
 	inverse := reciprocal(scale)
 	for i, v := range x {
 		q[i] = min(truncate(float32(v*inverse)+half+0.5), uint8(2*half-1))

@@ -30,13 +30,19 @@ sparse = normal(0.05) * (random.random(256) < 0.1)
 bfloat16 = (normal(0.03).astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
 mixed = np.zeros(256)
 mixed[:32], mixed[64:96], mixed[128:160], mixed[160:] = 0.5, -0.25, normal(1e-40)[:32], normal(0.1)[:96]
+steps = random.integers(-30, 31, 256) / 64.0  # whole steps, but for the largest of each group of 16
+steps[::16] = -(32 + np.array([-9, 9, -8, 8, -7, 7, -6, 6, -5, 5, -4, 4, -3, 3, -2, 2]) / 10) / 64
+halves = random.integers(-253, 254, 256) / 2
+halves[::32] = 127
+zeros = np.zeros(256)
+zeros[::64] = -0.0
 blocks = [
     normal(0.02), normal(1), normal(3e-6), normal(1e4), random.uniform(-1, 1, 256), bfloat16,
-    abs(normal(0.02)), -abs(normal(0.02)), np.zeros(256), np.full(256, 0.7), np.full(256, -0.7),
+    abs(normal(0.02)), -abs(normal(0.02)), zeros, np.full(256, 0.7), np.full(256, -0.7),
     outlier(1), outlier(-1), outlier(30000), sparse, mixed,
     normal(1e-40), normal(3e-38), normal(1e-20), normal(1e-15), normal(1e-9),
     normal(1) * 10.0 ** -np.repeat(np.arange(8), 32),  # groups of different sizes
-    random.integers(-8, 9, 256) / 2,  # ties
+    random.integers(-8, 9, 256) / 2, halves, steps,  # ties
     np.tile([1.0, -1.0], 128),
 ]
 x = np.concatenate(blocks).astype(np.float32)
