@@ -22,7 +22,7 @@ type call struct {
 }
 
 // block is code in the text of a reply: models that were trained on code write it in place of a tool call.
-var block = regexp.MustCompile("(?s)```[a-z]*\\s(.+?)```")
+var block = regexp.MustCompile("(?s)```[a-z]*\\s(.+?)(?:```|$)")
 
 // read finds the query of a reply. ok is false if there is none: then the reply is the answer. Of several the first one
 // counts.
@@ -37,22 +37,23 @@ func read(reply *art.Message) (c call, ok bool) {
 		}
 		return c, true
 	}
+	if at := strings.Index(reply.Content, `{"name"`); at >= 0 { // a call in other tags, or with a brace too many
+		var written struct {
+			Name      string
+			Arguments json.RawMessage
+		}
+		err := json.NewDecoder(strings.NewReader(reply.Content[at:])).Decode(&written)
+		if err == nil && written.Name == "query" {
+			c.query, ok = sqlOf(string(written.Arguments))
+			return c, ok
+		}
+	}
 	text := strings.TrimSpace(reply.Content)
 	if found := block.FindStringSubmatch(text); found != nil {
 		text = strings.TrimSpace(found[1])
 	}
-	var written struct {
-		Name      string
-		Arguments json.RawMessage
-	}
-	if json.Unmarshal([]byte(text), &written) == nil && written.Name == "query" {
-		c.query, ok = sqlOf(string(written.Arguments))
-		return c, ok
-	}
-	if first, _, _ := strings.Cut(text, " "); strings.EqualFold(first, "SELECT") || strings.EqualFold(first, "WITH") {
-		return call{query: text}, true
-	}
-	return call{}, false
+	words := strings.Fields(strings.ToUpper(text))
+	return call{query: text}, len(words) > 0 && (words[0] == "SELECT" || words[0] == "WITH")
 }
 
 // sqlOf reads the arguments of a call.

@@ -3,7 +3,7 @@
 // The agent runs queries by a tool call, reads the rows and answers: one chat, one trajectory, at most three messages.
 // Databases and questions are made from a seed. Those of the measurements are of lines of business that are never
 // trained on, with other names of tables and columns. At -level 1 a question needs one table, at 2 a join, at 3 also
-// groups or dates; at 0, for the built-in model, it is about a whole table.
+// groups or dates. At 0, for the built-in model, it is about a whole table, of a known line of business.
 //
 // Three conventions hold in every database, which no schema and no prompt tells: amounts are stored in cents and
 // questions ask for euros, cancelled events do not count, and deleted people do not count. The model finds them by the

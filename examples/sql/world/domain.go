@@ -27,6 +27,7 @@ type entity struct {
 type event struct {
 	table     string
 	one, many string
+	on        string   // what joins them to things: orders "for" products
 	date      string   // column of the day
 	mode      string   // column of what divides events
 	by        string   // those of a mode: "orders by %s"

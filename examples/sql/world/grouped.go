@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // topPerson asks who paid the most in a period.
 func (a *asker) topPerson() draft {
@@ -45,16 +48,16 @@ func (a *asker) dateRange() draft {
 	}
 }
 
-// busyPeople asks how many people have more than some events of a mode, and bigSpenders how many paid more than some
+// busyPeople asks how many people have some events of a mode at least, and bigSpenders how many paid more than some
 // euros.
 func (a *asker) busyPeople() draft {
 	mode, events := a.byMode()
-	least := 1 + a.rng.IntN(3)
+	least := 2 + a.rng.IntN(3)
 	return draft{
-		text:  fmt.Sprintf("How many %s %s more than %d %s?", a.person.many, a.event.did, least, events),
+		text:  fmt.Sprintf("How many %s %s at least %d %s?", a.person.many, a.event.did, least, events),
 		rules: Cancelled | Deleted,
 		query: func(missed Convention) string {
-			return a.countPeople(missed, equals(a.event.table+"."+a.event.mode, mode), fmt.Sprintf("COUNT(*) > %d", least))
+			return a.countPeople(missed, equals(a.event.table+"."+a.event.mode, mode), fmt.Sprintf("COUNT(*) >= %d", least))
 		},
 	}
 }
@@ -92,7 +95,8 @@ func (a *asker) year() (year int, in string) {
 func (a *asker) period() (during, in string) {
 	year, length := firstYear+a.rng.IntN(2), 4+a.rng.IntN(4)
 	month := 1 + a.rng.IntN(12-length)
-	first, last := fmt.Sprintf("%d-%02d-01", year, month), fmt.Sprintf("%d-%02d-28", year, month+length-1)
+	first := fmt.Sprintf("%d-%02d-01", year, month)
+	last := time.Date(year, time.Month(month+length), 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 	return fmt.Sprintf("from %s to %s", first, last),
 		fmt.Sprintf("%s.%s BETWEEN '%s' AND '%s'", a.event.table, a.event.date, first, last)
 }

@@ -42,7 +42,7 @@ func (a *asker) peopleWithEvents() draft {
 func (a *asker) eventsOfThings() draft {
 	group := pick(a.rng, a.thing.groups)
 	return draft{
-		text:  fmt.Sprintf("How many %s concern %s?", a.event.many, fmt.Sprintf(a.thing.of, group)),
+		text:  fmt.Sprintf("How many %s %s %s were there?", a.event.many, a.event.on, fmt.Sprintf(a.thing.of, group)),
 		rules: Cancelled,
 		query: func(missed Convention) string { return "SELECT COUNT(*) FROM " + a.ofGroup(group, missed) },
 	}
@@ -51,7 +51,7 @@ func (a *asker) eventsOfThings() draft {
 func (a *asker) sumOfThings() draft {
 	group := pick(a.rng, a.thing.groups)
 	return draft{
-		text: fmt.Sprintf("How much was paid in total for %s that concern %s, in euros?", a.event.many,
+		text: fmt.Sprintf("How much was paid in total for %s %s %s, in euros?", a.event.many, a.event.on,
 			fmt.Sprintf(a.thing.of, group)),
 		rules: Cents | Cancelled,
 		query: func(missed Convention) string {

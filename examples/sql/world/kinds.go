@@ -8,7 +8,8 @@ import (
 
 // The levels of difficulty.
 const (
-	// Whole questions are about all rows of a table, the only one that they show: for models that know no SQL.
+	// Whole questions are about all rows of a table, the only one that they show: for models that know no SQL. Those held
+	// out are about other databases of the same lines of business.
 	Whole = 0
 	// Single questions need one table, with a filter or an aggregate.
 	Single = 1

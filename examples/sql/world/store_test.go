@@ -75,6 +75,9 @@ func TestQuery_Bounds(t *testing.T) {
 			t.Errorf("%s gives %d bytes: %+v", query, len(r.Text), r)
 		}
 	}
+	if kept, err := s.read(t.Context(), "SELECT * FROM orders"); err != nil || len(kept) != maxRows+1 {
+		t.Errorf("%d rows are read, %v", len(kept), err)
+	}
 	r := s.query(t, "SELECT name FROM products ORDER BY name")
 	if !strings.HasSuffix(r.Text, "\n...") || r.Cell != "Ball" {
 		t.Errorf("%+v", r)

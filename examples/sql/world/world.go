@@ -16,15 +16,19 @@ import (
 
 // World is a set of databases, and the questions of one level about them.
 type World struct {
-	// Train and Held are questions to train on, and those to measure with, which are of other lines of business.
+	// Train and Held are questions to train on, and those to measure with: of other lines of business, at level [Whole] of
+	// other databases only.
 	Train, Held []Question
 	stores      []*Store
 }
 
-// How many databases of a line of business there are, and how many questions are asked about each.
+// How many databases of a line of business there are, to train on and held out, and how many questions are asked about
+// each.
 const (
-	trainedDatabases, trainedQuestions = 4, 12
-	heldDatabases, heldQuestions       = 5, 12
+	trainedDatabases = 4
+	heldDatabases    = 5 // of those that are held out
+	wholeDatabases   = 2 // of the others, at level Whole
+	maxQuestions     = 12
 )
 
 // New makes the databases and the questions of a level. The caller closes the world.
@@ -34,13 +38,19 @@ func New(ctx context.Context, level int, seed uint64) (*World, error) {
 	}
 	var makers []*maker
 	for i := range domains {
-		databases, questions := trainedDatabases, trainedQuestions
-		if domains[i].held {
-			databases, questions = heldDatabases, heldQuestions
+		d := &domains[i]
+		trained, held := trainedDatabases, 0
+		switch {
+		case d.held && level == Whole: // a model that knows no SQL cannot spell names that it has not seen
+			trained = 0
+		case d.held:
+			trained, held = 0, heldDatabases
+		case level == Whole:
+			held = wholeDatabases
 		}
-		for j := range databases {
+		for j := range trained + held {
 			rng := rand.New(rand.NewPCG(seed, uint64(100*i+j)))
-			makers = append(makers, &maker{domain: &domains[i], database: j, rng: rng, level: level, count: questions})
+			makers = append(makers, &maker{domain: d, database: j, held: j >= trained, rng: rng, level: level})
 		}
 	}
 	var wait sync.WaitGroup
@@ -64,7 +74,7 @@ func New(ctx context.Context, level int, seed uint64) (*World, error) {
 		if m.store != nil {
 			w.stores = append(w.stores, m.store)
 		}
-		if m.domain.held {
+		if m.held {
 			w.Held = append(w.Held, m.questions...)
 		} else {
 			w.Train = append(w.Train, m.questions...)
@@ -91,10 +101,11 @@ func (w *World) Close() error {
 
 // maker makes a database and the questions about it.
 type maker struct {
-	domain       *domain
-	database     int
-	rng          *rand.Rand
-	level, count int
+	domain   *domain
+	database int
+	held     bool
+	rng      *rand.Rand
+	level    int
 
 	store     *Store
 	questions []Question
@@ -114,7 +125,7 @@ func (m *maker) make(ctx context.Context) error {
 	}
 	a := &asker{schema: s, rows: rows, rng: m.rng}
 	asked := map[string]bool{}
-	for i := 0; len(m.questions) < m.count && i < 4*m.count; i++ {
+	for i := 0; len(m.questions) < maxQuestions && i < 4*maxQuestions; i++ {
 		kind := kinds[m.level][i%len(kinds[m.level])]
 		for range maxTries {
 			d := kind.draft(a)

@@ -91,8 +91,11 @@ func TestQuestions_Answers(t *testing.T) {
 			if q.Names != nil && !slices.Contains(q.Names, q.Answer) {
 				t.Errorf("%s: %s is no name", q.Text, q.Answer)
 			}
-			if q.Names == nil && contains(numbers(q.Text), numbers(q.Answer)[0]) {
-				t.Errorf("%s tells the answer %s", q.Text, q.Answer)
+			if q.Names != nil {
+				continue
+			}
+			if n := numbers(q.Answer)[0]; n < smallest || contains(numbers(q.Text), n) {
+				t.Errorf("%s: %s is easily guessed", q.Text, q.Answer)
 			}
 		}
 		if len(ids) != len(w.all()) {
@@ -175,55 +178,42 @@ func TestQuestions_Conventions(t *testing.T) {
 	}
 }
 
-// names are those of tables and columns that a domain may have.
-func (d *domain) names() (out []string) {
-	suffix := "_id"
-	if d.held {
-		suffix = "_no"
-	}
-	out = []string{d.person.one + suffix, d.thing.one + suffix, d.event.one + suffix}
-	for _, f := range slices.Concat(deletedFlags[d.held], cancelledFlags[d.held]) {
-		out = append(out, f.column)
-	}
-	s := schema{domain: d, personKey: "id", thingKey: "id", eventKey: "id"}
-	for _, t := range s.tables() {
-		out = append(out, t.name)
-		for _, c := range t.columns {
-			out = append(out, c.name)
-		}
-	}
-	return out
-}
-
-// Domains held out share no name of a table or column with the others, but the most general two.
-func TestDomains_HeldOutNames(t *testing.T) {
-	trained := map[string]bool{}
-	held := 0
-	for _, d := range domains {
-		if d.held {
-			held++
-			continue
-		}
-		for _, name := range d.names() {
-			trained[name] = true
-		}
-	}
-	for _, d := range domains {
-		for _, name := range d.names() {
-			if d.held && trained[name] && name != "" && name != "id" && name != "name" {
-				t.Errorf("%s of %s is a name of a domain that is trained on", name, d.event.table)
+// names returns those of the tables and columns that questions show, and of the lines of business.
+func names(list []Question) (shown, domains map[string]bool) {
+	shown, domains = map[string]bool{}, map[string]bool{}
+	for _, q := range list {
+		domains[strings.Fields(q.ID)[0]] = true
+		for line := range strings.Lines(q.Schema) {
+			table, columns, _ := strings.Cut(line, "(")
+			shown[table] = true
+			for column := range strings.SplitSeq(strings.TrimRight(columns, ")\n"), ", ") {
+				name, _, _ := strings.Cut(column, " ")
+				shown[name] = true
 			}
 		}
 	}
-	if held < 4 || len(domains)-held < 10 {
-		t.Errorf("%d domains, %d held out", len(domains), held)
-	}
-	w := of(t, Single)
-	for _, q := range w.Train {
-		if trainedOn := strings.Fields(q.ID)[0]; slices.ContainsFunc(w.Held, func(h Question) bool {
-			return strings.Fields(h.ID)[0] == trainedOn
-		}) {
-			t.Fatalf("%s is trained on and held out", trainedOn)
+	return shown, domains
+}
+
+// Databases held out share no name of a table or column with the others, but the most general two.
+func TestNew_HeldOutNames(t *testing.T) {
+	for _, level := range levels[1:] {
+		w := of(t, level)
+		trained, trainedDomains := names(w.Train)
+		held, heldDomains := names(w.Held)
+		for name := range held {
+			if trained[name] && name != "id" && name != "name" {
+				t.Errorf("level %d: %s is a name that is trained on", level, name)
+			}
+		}
+		for name := range heldDomains {
+			if trainedDomains[name] {
+				t.Errorf("level %d: %s are trained on and held out", level, name)
+			}
+		}
+		if len(trainedDomains) < 10 || len(heldDomains) < 4 || len(trained) < 100 || len(held) < 45 {
+			t.Errorf("level %d: %d names of %d domains to train on, %d of %d held out", level, len(trained),
+				len(trainedDomains), len(held), len(heldDomains))
 		}
 	}
 }
