@@ -213,7 +213,7 @@ func (e *experiment) demonstrate(ctx context.Context) error {
 		return err
 	}
 	_, err = e.model.TrainSFT(ctx, shown.Trajectories, &art.SFTConfig{
-		LearningRate: 2e-3, BatchSize: 16, Epochs: 3, Decay: new(0.02), Seed: *seed,
+		LearningRate: 2e-3, BatchSize: 4, Epochs: 3, Decay: new(0.02), Seed: *seed,
 	})
 	return err
 }

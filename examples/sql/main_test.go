@@ -125,9 +125,9 @@ func TestAnswer_Rewards(t *testing.T) {
 	}{
 		"right":                {script(query, art.Assistant(q.Answer)), 1, 2},
 		"in a sentence":        {script(query, art.Assistant("It is "+q.Answer+" euros.")), 1, 2},
-		"one convention":       {script(query, missing(1)), 0.5, 2},
-		"two conventions":      {script(query, missing(2)), 0.35, 2},
-		"three conventions":    {script(query, missing(3)), 0.3, 2},
+		"one convention":       {script(query, missing(1)), 0.3, 2},
+		"two conventions":      {script(query, missing(2)), 0.2, 2},
+		"three conventions":    {script(query, missing(3)), 0.1 + 0.2/3, 2},
 		"wrong":                {script(query, art.Assistant("77777.77")), 0.1, 2},
 		"no answer":            {script(query), 0.1, 3},
 		"second query":         {script(broken, query, art.Assistant(q.Answer)), 1, 3},
@@ -219,14 +219,14 @@ func TestRun_Learns(t *testing.T) {
 	set(t, base, builtin)
 	set(t, dir, t.TempDir())
 	set(t, level, world.Whole)
-	set(t, steps, 8)
-	set(t, demos, 480)
+	set(t, steps, 13)
+	set(t, demos, 240)
 	set(t, batch, 1)
-	set(t, group, 16)
-	set(t, every, 4)
+	set(t, group, 32)
+	set(t, every, 20)
 	set(t, count, 1)
 	set(t, baseline, true)
-	for _, began := range []int{0, 8} {
+	for _, began := range []int{0, 13} {
 		e, err := open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -263,10 +263,10 @@ func checkLearned(t *testing.T, e *experiment) {
 			measured = append(measured, row.Step)
 		}
 	}
-	if want := []int{0, 1, 4, 8}; !slices.Equal(measured, want) {
+	if want := []int{0, 1, 13}; !slices.Equal(measured, want) {
 		t.Errorf("measured at steps %v, want %v", measured, want)
 	}
-	for step, least := range map[int]float64{0: 0, 1: 0.1, 8: 1} {
+	for step, least := range map[int]float64{0: 0, 1: 0.1, 13: 1} {
 		if mean, ok := art.Logged(rows, "val/reward", step); !ok || mean < least || step == 0 && mean > 0 {
 			t.Errorf("step %d: reward %v, %v, want %v", step, mean, ok, least)
 		}

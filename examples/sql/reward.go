@@ -17,15 +17,16 @@ func (o *outcome) near() bool { return o.ran && o.known && o.missed > 0 }
 
 // reward is 0 if no query ran, 0.1 if one did, and for an answer that is right but for some conventions
 //
-//	0.2 + 0.3 / missed
+//	0.1 + 0.2 / missed
 //
-// that is 0.5, 0.35 or 0.3. The right answer is worth 1.
+// that is 0.3, 0.2 or 0.17. The right answer is worth 1: so much more that a group with one right answer is about that
+// answer, and the steps below it matter where there is none.
 func (o *outcome) reward() float64 {
 	switch {
 	case o.right():
 		return 1
 	case o.near():
-		return 0.2 + 0.3/float64(o.missed)
+		return 0.1 + 0.2/float64(o.missed)
 	case o.ran:
 		return 0.1
 	}
