@@ -125,7 +125,7 @@ func (e *experiment) run(ctx context.Context) error {
 	if last, err = e.train(ctx, last); err != nil {
 		return err
 	}
-	if err := errors.Join(e.gains(), e.draw(ctx)); err != nil {
+	if err := e.draw(ctx); err != nil {
 		return err
 	}
 	if *short && began < *steps && last <= before {

@@ -210,6 +210,35 @@ func TestRead_Text(t *testing.T) {
 	}
 }
 
+// The built-in model begins with the lowest level and demonstrations, others with queries of their own. What is given
+// stays.
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		base                 string
+		level, demos         int
+		wantLevel, wantDemos int
+	}{
+		{builtin, -1, -1, world.Whole, 1200},
+		{"FILE.gguf", -1, -1, world.Single, 0},
+		{builtin, 2, 0, 2, 0},
+		{"FILE.gguf", 0, 50, 0, 50},
+	} {
+		set(t, base, c.base)
+		set(t, level, c.level)
+		set(t, demos, c.demos)
+		if settle(); *level != c.wantLevel || *demos != c.wantDemos {
+			t.Errorf("%+v: level %d, %d demonstrations", c, *level, *demos)
+		}
+	}
+}
+
+func TestOpen_Level(t *testing.T) {
+	set(t, level, 4)
+	if _, err := open(t.Context()); err == nil {
+		t.Error("level 4 is no error")
+	}
+}
+
 // The built-in model learns one question: first what a query is, then by reward which conventions hold. A run that is
 // opened again continues at its step, and measures nothing twice.
 func TestRun_Learns(t *testing.T) {

@@ -80,12 +80,12 @@ func (e *experiment) measured(ctx context.Context) (float64, error) {
 	}
 	if mean, ok := art.Logged(rows, "val/reward", e.model.Step()); ok {
 		fmt.Printf("model, step %-10d %7.3f  as measured before\n", e.model.Step(), mean)
-		return mean, nil
+		return mean, e.gains()
 	}
 	return e.evaluate(ctx)
 }
 
-// evaluate answers the held-out questions greedily and returns the mean reward.
+// evaluate answers the held-out questions greedily, and returns the mean reward.
 func (e *experiment) evaluate(ctx context.Context) (float64, error) {
 	g, err := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), by(greedy(e.model), plain))
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *experiment) evaluate(ctx context.Context) (float64, error) {
 	if err := e.model.Log(ctx, "val", []*art.TrajectoryGroup{g}, nil); err != nil {
 		return 0, err
 	}
-	return art.Metrics(g)["reward"], nil
+	return art.Metrics(g)["reward"], e.gains()
 }
 
 // measure runs an agent once for each held-out question and prints a row of the table.
@@ -144,17 +144,20 @@ func (e *experiment) stored(split string, step int) (*art.TrajectoryGroup, error
 // gains prints how many more held-out questions are answered right at the newest step than before training, and than by
 // the untrained model with the good prompt, with intervals for pairs.
 func (e *experiment) gains() error {
+	if e.model.Step() == 0 {
+		return nil
+	}
 	now, err := e.stored("val", e.model.Step())
 	if err != nil || now == nil {
 		return err
 	}
-	for _, other := range [][2]string{{"val", "than at first"}, {"baseline", "than with the good prompt"}} {
+	for _, other := range [][2]string{{"val", "step 0"}, {"baseline", "the good prompt"}} {
 		before, err := e.stored(other[0], 0)
 		if err != nil {
 			return err
 		}
 		if before != nil {
-			fmt.Printf("right %s: %v\n", other[1], gain(before, now))
+			fmt.Printf("  beside %s: %v\n", other[1], gain(before, now))
 		}
 	}
 	return nil
