@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/examples/sql/world"
@@ -30,9 +31,11 @@ func greedy(model *art.Model) policy { return sampled(model, &art.ChatOptions{Te
 
 // answer lets a policy work on a question, after the messages that it begins with, until it answers or is out of turns.
 func answer(ctx context.Context, next policy, begin []art.Message, q *world.Question) (*art.Trajectory, error) {
-	t := art.NewTrajectory(begin...)
+	t := art.NewTrajectory(slices.Clone(begin)...) // it is appended to
 	t.Add(ask(q.Schema, q.Text))
-	t.Tools = tools
+	if !inText {
+		t.Tools = tools
+	}
 	o := outcome{}
 	for !o.answered && o.turns < maxTurns {
 		o.turns++

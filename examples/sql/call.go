@@ -24,6 +24,9 @@ type call struct {
 // block is code in the text of a reply: models that were trained on code write it in place of a tool call.
 var block = regexp.MustCompile("(?s)```[a-z]*\\s(.+?)(?:```|$)")
 
+// object is the beginning of a call in other tags than those of the template, in a block, or with a brace too many.
+var object = regexp.MustCompile(`\{\s*"name"`)
+
 // read finds the query of a reply. ok is false if there is none: then the reply is the answer. Of several the first one
 // counts.
 func read(reply *art.Message) (c call, ok bool) {
@@ -37,12 +40,12 @@ func read(reply *art.Message) (c call, ok bool) {
 		}
 		return c, true
 	}
-	if at := strings.Index(reply.Content, `{"name"`); at >= 0 { // a call in other tags, or with a brace too many
+	if at := object.FindStringIndex(reply.Content); at != nil {
 		var written struct {
 			Name      string
 			Arguments json.RawMessage
 		}
-		err := json.NewDecoder(strings.NewReader(reply.Content[at:])).Decode(&written)
+		err := json.NewDecoder(strings.NewReader(reply.Content[at[0]:])).Decode(&written)
 		if err == nil && written.Name == "query" {
 			c.query, ok = sqlOf(string(written.Arguments))
 			return c, ok

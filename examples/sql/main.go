@@ -1,6 +1,7 @@
 // Command sql trains a language model to answer questions about databases, in this process: go run ./examples/sql
 //
-// The agent runs queries by a tool call, reads the rows and answers: one chat, one trajectory, at most three messages.
+// The agent runs queries, reads the rows and answers: one chat, one trajectory, at most three messages. A query is the
+// call of a tool, or with -calls text a block in the text of a reply: models write it that know code better than tools.
 // Databases and questions are made from a seed. Those of the measurements are of lines of business that are never
 // trained on, with other names of tables and columns. At -level 1 a question needs one table, at 2 a join, at 3 also
 // groups or dates. At 0, for the built-in model, it is about a whole table, of a known line of business.
@@ -36,6 +37,7 @@ import (
 var (
 	base     = flag.String("model", builtin, "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
 	format   = flag.String("tool-format", "", "format of tools for a model whose template has none, such as hermes")
+	calls    = flag.String("calls", "", "queries by tool or in text; default: tool for tiny or with a format, else text")
 	seed     = flag.Uint64("seed", 1, "seed of the run, the databases and the questions")
 	steps    = flag.Int("steps", 40, "training steps")
 	batch    = flag.Int("batch", 8, "questions of a step")
@@ -94,6 +96,7 @@ func settle() {
 	if *demos < 0 {
 		*demos = shown
 	}
+	inText = *calls == "text" || *calls == "" && *base != builtin && *format == ""
 	if *short {
 		*steps, *count = 10, 40
 	}
@@ -172,7 +175,7 @@ func (e *experiment) train(ctx context.Context, last float64) (float64, error) {
 			break
 		}
 		start := time.Now()
-		groups, err := art.GatherGroups(ctx, b.Items, by(sampled(e.model, nil), plain), &art.GatherOptions{
+		groups, err := art.GatherGroups(ctx, b.Items, by(sampled(e.model, nil), plain()), &art.GatherOptions{
 			GroupSize: *group, Concurrency: concurrency, Seed: uint64(b.Step), Events: line,
 		})
 		if err != nil {
@@ -207,7 +210,7 @@ func (e *experiment) demonstrate(ctx context.Context) error {
 		questions = append(questions, e.world.Train[:min(*demos-len(questions), len(e.world.Train))]...)
 	}
 	shown, err := art.Gather(ctx, questions, func(ctx context.Context, q world.Question) (*art.Trajectory, error) {
-		return answer(ctx, careless(&q, art.Rand(ctx)), plain, &q)
+		return answer(ctx, careless(&q, art.Rand(ctx)), plain(), &q)
 	}, &art.GatherOptions{Seed: *seed})
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func questions(t *testing.T, level int) []world.Question {
 // work lets a policy answer a question.
 func work(t *testing.T, next policy, q *world.Question) *art.Trajectory {
 	t.Helper()
-	r, err := answer(t.Context(), next, plain, q)
+	r, err := answer(t.Context(), next, plain(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +57,27 @@ func TestAnswer_Oracle(t *testing.T) {
 	}
 }
 
+// Queries in the text of replies do as well as tool calls, and no tool is offered.
+func TestAnswer_InText(t *testing.T) {
+	set(t, &inText, true)
+	for _, q := range questions(t, world.Grouped)[:20] {
+		r := work(t, oracle(&q), &q)
+		if r.Reward != 1 || r.Metrics["turns"] != 2 || len(r.Tools) > 0 || r.Messages[3].Role != art.RoleUser {
+			t.Fatalf("%q: reward %v, %v", q.Text, r.Reward, r.Messages)
+		}
+	}
+	for i, m := range prompted() {
+		if m.Role == art.RoleTool || len(m.ToolCalls) > 0 {
+			t.Errorf("message %d of the good prompt is %+v", i, m)
+		}
+	}
+}
+
 // The careless agent's queries all run, and what it misses is conventions alone.
 func TestAnswer_Careless(t *testing.T) {
 	g, err := art.Gather(t.Context(), questions(t, world.Joined),
 		func(ctx context.Context, q world.Question) (*art.Trajectory, error) {
-			return answer(ctx, careless(&q, art.Rand(ctx)), plain, &q)
+			return answer(ctx, careless(&q, art.Rand(ctx)), plain(), &q)
 		}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +92,7 @@ func TestAnswer_Guesser(t *testing.T) {
 	for _, level := range []int{world.Single, world.Grouped} {
 		g, err := art.Gather(t.Context(), questions(t, level),
 			func(ctx context.Context, q world.Question) (*art.Trajectory, error) {
-				return answer(ctx, guesser(&q, art.Rand(ctx)), plain, &q)
+				return answer(ctx, guesser(&q, art.Rand(ctx)), plain(), &q)
 			}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -176,14 +192,14 @@ func TestPrompt_TellsNoConvention(t *testing.T) {
 
 // The good prompt is a chat that continues with a question.
 func TestPrompt_Prompted(t *testing.T) {
-	for i, m := range prompted {
+	for i, m := range prompted() {
 		for _, c := range m.ToolCalls {
-			if after := prompted[i+1]; after.Role != art.RoleTool || after.ToolCallID != c.ID {
+			if after := prompted()[i+1]; after.Role != art.RoleTool || after.ToolCallID != c.ID {
 				t.Errorf("%+v is followed by %+v", c, after)
 			}
 		}
 	}
-	if last := prompted[len(prompted)-1]; last.Role != art.RoleAssistant || len(last.ToolCalls) > 0 {
+	if last := prompted()[len(prompted())-1]; last.Role != art.RoleAssistant || len(last.ToolCalls) > 0 {
 		t.Errorf("the last message is %+v", last)
 	}
 }
@@ -199,8 +215,9 @@ func TestRead_Text(t *testing.T) {
 		"42":                                   "", "Select one of them.": "Select one of them.", "The answer is `42`.": "", "": "",
 		`{"name": "other", "arguments": {"sql": "SELECT 1"}}`: "", `{"name": "query", "arguments": {}}`: "",
 		"```sql\nSELECT 1": "SELECT 1", "```\n42\n```": "", "SELECT\n1": "SELECT\n1",
-		"<tool_call>\n{{\"name\": \"query\", \"arguments\": {\"sql\": \"SELECT 1\"}}}\n</tool_call>": "SELECT 1",
-		`{"name": "query", "arguments": {"sql": "SELECT`:                                             "",
+		"<tool_call>\n{{\"name\": \"query\", \"arguments\": {\"sql\": \"SELECT 1\"}}}\n</tool_call>":     "SELECT 1",
+		"```json\n{\n  \"name\": \"query\",\n  \"arguments\": {\n    \"sql\": \"SELECT 1\"\n  }\n}\n```": "SELECT 1",
+		`{"name": "query", "arguments": {"sql": "SELECT`:                                                 "",
 	} {
 		reply := art.Assistant(text)
 		c, ok := read(&reply)
@@ -223,10 +240,11 @@ func TestSettle(t *testing.T) {
 		{builtin, 2, 0, 2, 0},
 		{"FILE.gguf", 0, 50, 0, 50},
 	} {
+		set(t, &inText, false)
 		set(t, base, c.base)
 		set(t, level, c.level)
 		set(t, demos, c.demos)
-		if settle(); *level != c.wantLevel || *demos != c.wantDemos {
+		if settle(); *level != c.wantLevel || *demos != c.wantDemos || inText != (c.base != builtin) {
 			t.Errorf("%+v: level %d, %d demonstrations", c, *level, *demos)
 		}
 	}

@@ -30,7 +30,7 @@ func guesser(q *world.Question, rng *rand.Rand) policy {
 	}
 	next := writer("SELECT 1")
 	return func(ctx context.Context, h *art.History) (art.Message, error) {
-		if h.Messages[len(h.Messages)-1].Role == art.RoleTool {
+		if h.Messages[len(h.Messages)-2].Role == art.RoleAssistant {
 			return art.Assistant(guess), nil
 		}
 		return next(ctx, h)
@@ -40,15 +40,18 @@ func guesser(q *world.Question, rng *rand.Rand) policy {
 // writer runs a query and answers with the first line of what it gives.
 func writer(query string) policy {
 	return func(_ context.Context, h *art.History) (art.Message, error) {
-		if last := h.Messages[len(h.Messages)-1]; last.Role == art.RoleTool {
-			return art.Assistant(last.Content), nil
+		if n := len(h.Messages); h.Messages[n-2].Role == art.RoleAssistant {
+			return art.Assistant(h.Messages[n-1].Content), nil
 		}
 		return called(len(h.Messages), query), nil
 	}
 }
 
-// called is a message with a call of the tool; at tells calls of a chat apart.
+// called is a message with a query: in a block, or a call of the tool; at tells calls of a chat apart.
 func called(at int, query string) art.Message {
+	if inText {
+		return art.Assistant("```sql\n" + query + "\n```")
+	}
 	arguments, _ := json.Marshal(map[string]string{"sql": query}) // strings
 	return art.Message{Role: art.RoleAssistant, ToolCalls: []art.ToolCall{{
 		ID: "call_" + strconv.Itoa(at), Name: "query", Arguments: string(arguments),
