@@ -59,7 +59,10 @@ func answer(ctx context.Context, next policy, begin []art.Message, q *world.Ques
 				return nil, err
 			}
 		}
-		o.ran = o.ran || result.Ran
+		if o.ran = o.ran || result.Ran; result.Ran {
+			_, found := q.Judge(result.Cell)
+			o.found = o.found || found
+		}
 		t.Add(c.result(result.Text))
 	}
 	t.Reward, t.Metrics = o.reward(), o.metrics()

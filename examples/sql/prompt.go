@@ -2,8 +2,8 @@ package main
 
 import "github.com/goart-dev/art"
 
-// inText has queries written in the text of replies, in place of tool calls. A model that was trained on code and little
-// on tools writes valid queries in a block, and guesses when it is offered a tool.
+// inText has queries written in the text of replies, in place of tool calls. A model that was trained on code and
+// little on tools writes valid queries in a block, and guesses when it is offered a tool.
 var inText bool
 
 // plain is what the agent that is trained begins with. It tells none of the conventions.

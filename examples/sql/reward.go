@@ -3,6 +3,7 @@ package main
 // outcome is what an agent did.
 type outcome struct {
 	ran      bool // a query did
+	found    bool // one that ran gives the right answer, or one that misses some conventions
 	answered bool
 	known    bool // the answer is the right one, or the one that misses some conventions
 	missed   int  // how many
@@ -15,7 +16,8 @@ func (o *outcome) right() bool { return o.ran && o.known && o.missed == 0 }
 // near reports whether only conventions are missed.
 func (o *outcome) near() bool { return o.ran && o.known && o.missed > 0 }
 
-// reward is 0 if no query ran, 0.1 if one did, and for an answer that is right but for some conventions
+// reward is 0 if no query ran, 0.1 if one did, 0.15 if one gives the right answer or one that misses some conventions,
+// and for an answer that is right but for some conventions
 //
 //	0.1 + 0.2 / missed
 //
@@ -27,6 +29,8 @@ func (o *outcome) reward() float64 {
 		return 1
 	case o.near():
 		return 0.1 + 0.2/float64(o.missed)
+	case o.found:
+		return 0.15
 	case o.ran:
 		return 0.1
 	}

@@ -70,6 +70,9 @@ func newSchema(d *domain, rng *rand.Rand) *schema {
 	return s
 }
 
+// names is the type of names and kinds: that a model writes them in capitals is not what it is to learn.
+const names = "TEXT COLLATE NOCASE"
+
 // column is one of a table: its name, its type, and what the prompt shows of its values, if anything.
 type column struct{ name, typ, hint string }
 
@@ -84,15 +87,15 @@ func (s *schema) tables() [3]table {
 	p, t, e := &s.person, &s.thing, &s.event
 	return [3]table{
 		{p.table, []column{
-			{s.personKey, "INTEGER PRIMARY KEY", ""}, {p.label, "TEXT", ""}, {p.group, "TEXT", ""},
+			{s.personKey, "INTEGER PRIMARY KEY", ""}, {p.label, names, ""}, {p.group, names, ""},
 			{s.deleted.column, s.deleted.typ, s.deleted.hint},
 		}},
 		{t.table, []column{
-			{s.thingKey, "INTEGER PRIMARY KEY", ""}, {t.label, "TEXT", ""}, {t.group, "TEXT", ""}, {t.price, "INTEGER", ""},
+			{s.thingKey, "INTEGER PRIMARY KEY", ""}, {t.label, names, ""}, {t.group, names, ""}, {t.price, "INTEGER", ""},
 		}},
 		{e.table, []column{
 			{s.eventKey, "INTEGER PRIMARY KEY", ""}, {s.personRef, "INTEGER", ""}, {s.thingRef, "INTEGER", ""},
-			{e.date, "TEXT", "'2024-05-17'"}, {e.mode, "TEXT", ""}, {e.amount, "INTEGER", ""},
+			{e.date, "TEXT", "'2024-05-17'"}, {e.mode, names, ""}, {e.amount, "INTEGER", ""},
 			{s.cancelled.column, s.cancelled.typ, s.cancelled.hint},
 		}},
 	}

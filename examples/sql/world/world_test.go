@@ -178,8 +178,8 @@ func TestQuestions_Conventions(t *testing.T) {
 	}
 }
 
-// names returns those of the tables and columns that questions show, and of the lines of business.
-func names(list []Question) (shown, domains map[string]bool) {
+// shownNames returns those of the tables and columns that questions show, and of the lines of business.
+func shownNames(list []Question) (shown, domains map[string]bool) {
 	shown, domains = map[string]bool{}, map[string]bool{}
 	for _, q := range list {
 		domains[strings.Fields(q.ID)[0]] = true
@@ -199,8 +199,8 @@ func names(list []Question) (shown, domains map[string]bool) {
 func TestNew_HeldOutNames(t *testing.T) {
 	for _, level := range levels[1:] {
 		w := of(t, level)
-		trained, trainedDomains := names(w.Train)
-		held, heldDomains := names(w.Held)
+		trained, trainedDomains := shownNames(w.Train)
+		held, heldDomains := shownNames(w.Held)
 		for name := range held {
 			if trained[name] && name != "id" && name != "name" {
 				t.Errorf("level %d: %s is a name that is trained on", level, name)
