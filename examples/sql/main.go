@@ -6,19 +6,21 @@
 // trained on, with other names of tables and columns. At -level 1 a question needs one table, at 2 a join, at 3 also
 // groups or dates. At 0, for the built-in model, it is about a whole table, of a known line of business.
 //
-// Three conventions hold in every database, which no schema and no prompt tells: amounts are stored in cents and
-// questions ask for euros, cancelled events do not count, and deleted people do not count. The model finds them by the
-// reward. -baseline measures beside it what the untrained model does that is told them, with worked examples.
+// Three conventions hold in every database, which no schema tells: amounts are stored in cents and questions ask for
+// euros, cancelled events do not count, and deleted people do not count. -prompt good tells them, with worked examples:
+// a model heeds them in some answers, and training makes it heed them in most. -prompt plain does not: the model has
+// to find them by the reward, and -baseline measures beside it what the untrained model does with the good prompt.
 //
 // The built-in model first learns what a query is, in a step that is supervised, on queries that follow any of the
 // conventions or none; other models know. All other steps are reinforcement learning. Stop it at any time: run again,
 // and it continues at the last step. It is meant for a model that has seen SQL, such as what fetch.sh downloads:
 //
 //	examples/sql/fetch.sh FILE.gguf
-//	go run ./examples/sql -model FILE.gguf -level 2 -baseline
+//	go run ./examples/sql -model FILE.gguf
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -37,23 +39,25 @@ import (
 var (
 	base     = flag.String("model", builtin, "base model: a folder, a GGUF file, ORG/NAME of the hub, or tiny")
 	format   = flag.String("tool-format", "", "format of tools for a model whose template has none, such as hermes")
+	prompt   = flag.String("prompt", "", "plain or good: it tells the conventions; default: plain for tiny, else good")
 	calls    = flag.String("calls", "", "queries by tool or in text; default: tool for tiny or with a format, else text")
 	seed     = flag.Uint64("seed", 1, "seed of the run, the databases and the questions")
 	steps    = flag.Int("steps", 40, "training steps")
 	batch    = flag.Int("batch", 8, "questions of a step")
-	group    = flag.Int("group", 16, "runs of a group, which answer the same question")
+	group    = flag.Int("group", 0, "runs of a group, which answer the same question; 0 is 16 for tiny, else 8")
 	count    = flag.Int("measure", 200, "held-out questions of a measurement")
-	every    = flag.Int("every", 10, "steps between measurements")
+	every    = flag.Int("every", 20, "steps between measurements")
 	rate     = flag.Float64("rate", 0, "learning rate; 0 is that of the backend, by the size of the model")
 	level    = flag.Int("level", -1, "difficulty of the questions, 0 to 3; -1 is 0 for tiny, else 1")
 	demos    = flag.Int("demos", -1, "runs to learn from in a first, supervised step; -1 is 1200 for tiny, else 0")
-	baseline = flag.Bool("baseline", false, "measure the untrained model with a prompt that tells the conventions too")
+	baseline = flag.Bool("baseline", false, "of -prompt plain: measure the untrained model with the good prompt too")
 	dir      = flag.String("dir", ".art", "where runs are stored")
 	short    = flag.Bool("short", false, "10 steps, 40 questions; fail unless the reward is higher after them")
 )
 
 const (
 	builtin     = "tiny"
+	good        = "good" // of -prompt
 	project     = "sql"
 	concurrency = 64
 )
@@ -73,9 +77,12 @@ var line = terminal.New(&terminal.Options{Quiet: true})
 
 func main() {
 	flag.Parse()
-	settle()
 	ctx := context.Background()
-	e, err := open(ctx)
+	var e *experiment
+	err := settle()
+	if err == nil {
+		e, err = open(ctx)
+	}
 	if err == nil {
 		err = errors.Join(e.run(ctx), e.close())
 	}
@@ -85,10 +92,17 @@ func main() {
 }
 
 // settle fills in what depends on the model, and what -short says.
-func settle() {
-	usual, shown := world.Single, 0
+func settle() error {
+	usual, shown, runs, begins := world.Single, 0, 8, good
 	if *base == builtin {
-		usual, shown = world.Whole, 1200
+		usual, shown, runs, begins = world.Whole, 1200, 16, "plain"
+	}
+	*prompt, *group = cmp.Or(*prompt, begins), cmp.Or(*group, runs)
+	switch {
+	case *prompt != good && *prompt != "plain":
+		return fmt.Errorf("-prompt is %q, want plain or good", *prompt)
+	case *prompt == good && *baseline:
+		return errors.New("-baseline measures the good prompt, which the run begins with: leave it out, or use -prompt plain")
 	}
 	if *level < 0 {
 		*level = usual
@@ -100,6 +114,7 @@ func settle() {
 	if *short {
 		*steps, *count = 10, 40
 	}
+	return nil
 }
 
 // run measures, trains, measures again and draws.
@@ -139,7 +154,7 @@ func (e *experiment) run(ctx context.Context) error {
 
 // open makes the databases and opens the run.
 func open(ctx context.Context) (*experiment, error) {
-	name := fmt.Sprintf("%s-%d-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *level, *seed)
+	name := fmt.Sprintf("%s-%s-%d-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *prompt, *level, *seed)
 	e := &experiment{}
 	e.model = art.NewModel(name, &art.ModelOptions{
 		Events:  line,
@@ -175,7 +190,7 @@ func (e *experiment) train(ctx context.Context, last float64) (float64, error) {
 			break
 		}
 		start := time.Now()
-		groups, err := art.GatherGroups(ctx, b.Items, by(sampled(e.model, nil), plain()), &art.GatherOptions{
+		groups, err := art.GatherGroups(ctx, b.Items, by(sampled(e.model, nil), begin()), &art.GatherOptions{
 			GroupSize: *group, Concurrency: concurrency, Seed: uint64(b.Step), Events: line,
 		})
 		if err != nil {
@@ -210,7 +225,7 @@ func (e *experiment) demonstrate(ctx context.Context) error {
 		questions = append(questions, e.world.Train[:min(*demos-len(questions), len(e.world.Train))]...)
 	}
 	shown, err := art.Gather(ctx, questions, func(ctx context.Context, q world.Question) (*art.Trajectory, error) {
-		return answer(ctx, careless(&q, art.Rand(ctx)), plain(), &q)
+		return answer(ctx, careless(&q, art.Rand(ctx)), begin(), &q)
 	}, &art.GatherOptions{Seed: *seed})
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func questions(t *testing.T, level int) []world.Question {
 // work lets a policy answer a question.
 func work(t *testing.T, next policy, q *world.Question) *art.Trajectory {
 	t.Helper()
-	r, err := answer(t.Context(), next, plain(), q)
+	r, err := answer(t.Context(), next, begin(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +193,11 @@ func TestPrompt_TellsNoConvention(t *testing.T) {
 
 // The good prompt is a chat that continues with a question.
 func TestPrompt_Prompted(t *testing.T) {
+	set(t, prompt, good)
+	q := questions(t, world.Single)[0]
+	if r := work(t, oracle(&q), &q); r.Reward != 1 || len(r.Messages) != len(prompted())+4 {
+		t.Errorf("reward %v of %d messages", r.Reward, len(r.Messages))
+	}
 	for i, m := range prompted() {
 		for _, c := range m.ToolCalls {
 			if after := prompted()[i+1]; after.Role != art.RoleTool || after.ToolCallID != c.ID {
@@ -245,8 +250,31 @@ func TestSettle(t *testing.T) {
 		set(t, base, c.base)
 		set(t, level, c.level)
 		set(t, demos, c.demos)
-		if settle(); *level != c.wantLevel || *demos != c.wantDemos || inText != (c.base != builtin) {
+		set(t, prompt, "")
+		set(t, group, 0)
+		if err := settle(); err != nil {
+			t.Error(err)
+		}
+		if *level != c.wantLevel || *demos != c.wantDemos || inText != (c.base != builtin) {
 			t.Errorf("%+v: level %d, %d demonstrations", c, *level, *demos)
+		}
+	}
+}
+
+// A prompt is one of two, and a baseline is measured beside another one.
+func TestSettle_Prompt(t *testing.T) {
+	set(t, &inText, inText)
+	set(t, level, *level)
+	set(t, demos, *demos)
+	set(t, group, *group)
+	for _, c := range []struct {
+		prompt   string
+		baseline bool
+	}{{"best", false}, {good, true}} {
+		set(t, prompt, c.prompt)
+		set(t, baseline, c.baseline)
+		if err := settle(); err == nil {
+			t.Errorf("%+v is no error", c)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (e *experiment) compare(ctx context.Context) error {
 	}
 	fmt.Println()
 	if _, err := e.measure(ctx, "oracle", func(ctx context.Context, q *world.Question) (*art.Trajectory, error) {
-		return answer(ctx, oracle(q), plain(), q)
+		return answer(ctx, oracle(q), begin(), q)
 	}); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (e *experiment) measured(ctx context.Context) (float64, error) {
 
 // evaluate answers the held-out questions greedily, and returns the mean reward.
 func (e *experiment) evaluate(ctx context.Context) (float64, error) {
-	g, err := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), by(greedy(e.model), plain()))
+	g, err := e.measure(ctx, fmt.Sprintf("model, step %d", e.model.Step()), by(greedy(e.model), begin()))
 	if err != nil {
 		return 0, err
 	}

@@ -6,7 +6,15 @@ import "github.com/goart-dev/art"
 // little on tools writes valid queries in a block, and guesses when it is offered a tool.
 var inText bool
 
-// plain is what the agent that is trained begins with. It tells none of the conventions.
+// begin is what the agent that is trained begins with.
+func begin() []art.Message {
+	if *prompt == good {
+		return prompted()
+	}
+	return plain()
+}
+
+// plain tells none of the conventions.
 func plain() []art.Message { return []art.Message{art.System(task())} }
 
 // task says what to do.
@@ -19,7 +27,7 @@ func task() string {
 		"name."
 }
 
-// prompted is what the untrained agent of the baseline begins with: the conventions, and worked examples.
+// prompted tells the conventions, with worked examples.
 func prompted() []art.Message {
 	sum := called(2, "SELECT SUM(purchases.amount) / 100.0 FROM purchases JOIN buyers ON buyers.id = purchases.buyer_id "+
 		"WHERE buyers.city = 'Bonn' AND buyers.deleted = 0 AND purchases.cancelled_at IS NULL "+

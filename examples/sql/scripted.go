@@ -28,21 +28,24 @@ func guesser(q *world.Question, rng *rand.Rand) policy {
 	if q.Names != nil {
 		guess = q.Names[rng.IntN(len(q.Names))]
 	}
-	next := writer("SELECT 1")
+	next, wrote := writer("SELECT 1"), false
 	return func(ctx context.Context, h *art.History) (art.Message, error) {
-		if h.Messages[len(h.Messages)-2].Role == art.RoleAssistant {
+		if wrote {
 			return art.Assistant(guess), nil
 		}
+		wrote = true
 		return next(ctx, h)
 	}
 }
 
-// writer runs a query and answers with the first line of what it gives.
+// writer runs a query, once, and answers with the first line of what it gives.
 func writer(query string) policy {
+	wrote := false
 	return func(_ context.Context, h *art.History) (art.Message, error) {
-		if n := len(h.Messages); h.Messages[n-2].Role == art.RoleAssistant {
+		if n := len(h.Messages); wrote {
 			return art.Assistant(h.Messages[n-1].Content), nil
 		}
+		wrote = true
 		return called(len(h.Messages), query), nil
 	}
 }
