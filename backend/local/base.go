@@ -1,13 +1,14 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
@@ -23,8 +24,9 @@ import (
 
 // base is a base model in memory, and its engine. Models on the same base share it.
 type base struct {
+	baseKey
 	name      string // as [art.ModelOptions].Base says
-	path      string
+	matrices  dtypes.DType
 	config    *model.Config
 	params    *model.Params
 	replicas  []replica // on the other devices
@@ -33,6 +35,12 @@ type base struct {
 	engine    *engine.Pool
 	training  *graphx.Programs // of all models on it, on the first device
 	booking   plan.Booking
+}
+
+// baseKey is what differs between base models that are loaded beside one another.
+type baseKey struct {
+	path    string // see location
+	weights string // see [Options].Weights; not empty
 }
 
 // loading is a base model that is loaded, or being loaded. All models on it share it.
@@ -44,16 +52,16 @@ type loading struct {
 	cancel context.CancelCauseFunc
 }
 
-// base returns the base model that [Backend.locate] found. The first caller starts the load, the others wait for it
-// until their ctx ends. When nobody waits any more, the load is cancelled.
-func (b *Backend) base(ctx context.Context, name string, at location) (*base, error) {
+// base returns a base model. The first caller starts the load, the others wait for it until their ctx ends. When nobody
+// waits any more, the load is cancelled.
+func (b *Backend) base(ctx context.Context, name string, at baseKey) (*base, error) {
 	b.mu.Lock()
-	l := b.bases[at.path]
+	l := b.bases[at]
 	if l == nil {
 		l = &loading{done: make(chan struct{})}
 		var life context.Context
 		life, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-		b.bases[at.path] = l
+		b.bases[at] = l
 		b.busy.Add(1)
 		go b.load(life, l, name, at)
 	}
@@ -69,7 +77,7 @@ func (b *Backend) base(ctx context.Context, name string, at location) (*base, er
 }
 
 // leave ends the wait for a base model.
-func (b *Backend) leave(l *loading, at location) {
+func (b *Backend) leave(l *loading, at baseKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l.wait--
@@ -78,33 +86,37 @@ func (b *Backend) leave(l *loading, at location) {
 	default:
 		if l.wait == 0 {
 			l.cancel(context.Canceled)
-			delete(b.bases, at.path) // the next caller starts over
+			delete(b.bases, at) // the next caller starts over
 		}
 	}
 }
 
 // load loads a base model for all waiting callers.
-func (b *Backend) load(ctx context.Context, l *loading, name string, at location) {
+func (b *Backend) load(ctx context.Context, l *loading, name string, at baseKey) {
 	defer b.busy.Done()
 	defer l.cancel(nil)
 	s, err := b.newBase(ctx, name, at)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err == nil && b.bases[at.path] != l { // cancelled
+	if err == nil && b.bases[at] != l { // cancelled
 		s.close(b.memory)
 		s, err = nil, context.Cause(ctx)
 	}
 	l.base, l.err = s, err
-	if err != nil && b.bases[at.path] == l {
-		delete(b.bases, at.path)
+	if err != nil && b.bases[at] == l {
+		delete(b.bases, at)
 	}
 	close(l.done)
 }
 
 // newBase plans the memory of a base model, loads it and starts its engine.
-func (b *Backend) newBase(ctx context.Context, name string, at location) (s *base, err error) {
+func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base, err error) {
 	if b.onLoad != nil {
 		b.onLoad(ctx, at.path)
+	}
+	matrices, err := matricesOf("register", at.weights, b.device)
+	if err != nil {
+		return nil, err
 	}
 	open, err := basemodel.Open(at.path)
 	if err != nil {
@@ -116,11 +128,11 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 			s, err = nil, baseError(name, bad)
 		}
 	}()
-	p, err := b.book(open.Config, open.WeightBytes(b.device, b.matrices))
+	p, err := b.book(open.Config, matrices, open.WeightBytes(b.device, matrices))
 	if err != nil {
 		return nil, err
 	}
-	s = &base{name: name, path: at.path, config: open.Config, tokenizer: open.Tokenizer, booking: p}
+	s = &base{baseKey: at, name: name, matrices: matrices, config: open.Config, tokenizer: open.Tokenizer, booking: p}
 	if err := s.load(ctx, open, b); err != nil {
 		b.memory.GiveBack(p)
 		switch {
@@ -131,7 +143,7 @@ func (b *Backend) newBase(ctx context.Context, name string, at location) (s *bas
 		}
 		return nil, err
 	}
-	b.opts.Logger.Info("base model loaded", "base", name, "slots", p.Slots, "context", p.Context,
+	b.opts.Logger.Info("base model loaded", "base", name, "type", at.weights, "slots", p.Slots, "context", p.Context,
 		"tokens", p.CacheTokens, "weights", gigabytes(p.Weights), "cache", gigabytes(p.Cache), "work", gigabytes(p.Work),
 		"training", gigabytes(p.Training), "room", gigabytes(p.Room.Bytes))
 	limit := s.config.MaxPositions
@@ -147,12 +159,12 @@ func (s *base) load(ctx context.Context, open *basemodel.Base, b *Backend) (err 
 	if s.template, err = chat.New(s.tokenizer, ""); err != nil {
 		return err
 	}
-	if s.params, err = open.ParamsContext(ctx, b.device, b.matrices); err != nil {
+	if s.params, err = open.ParamsContext(ctx, b.device, s.matrices); err != nil {
 		return err
 	}
 	s.training = graphx.NewPrograms(b.device, plan.TrainingPrograms(s.config))
 	for _, device := range b.replicas {
-		params, err := open.ParamsContext(ctx, device, b.matrices)
+		params, err := open.ParamsContext(ctx, device, s.matrices)
 		if err != nil {
 			return err
 		}
@@ -201,23 +213,27 @@ type replica struct {
 	training *graphx.Programs // of all models on it
 }
 
-// engines returns what the engines of the base models do, in the order of their names. Those of a closed backend do
-// nothing.
+// engines returns what the engines of the base models do, in the order of their names; those of one that is held in two
+// ways are added up. Those of a closed backend do nothing.
 func (b *Backend) engines() (list []server.EngineStats) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	byName := map[string]server.EngineStats{}
 	for _, l := range b.bases {
 		if b.closed || l.base == nil { // it is being loaded
 			continue
 		}
-		s := l.base.engine.Stats()
-		list = append(list, server.EngineStats{
-			Base: l.base.name, Running: s.Running, Waiting: s.Waiting,
-			Blocks: s.Blocks, Used: s.Blocks - s.Free - s.Cached, Cached: s.Cached,
-			Prefilled: s.Prefilled, Sampled: s.Sampled, Reused: s.Reused, Preempted: s.Preempted, Evicted: s.Evicted,
-		})
+		s, sum := l.base.engine.Stats(), byName[l.base.name]
+		byName[l.base.name] = server.EngineStats{
+			Base: l.base.name, Running: sum.Running + s.Running, Waiting: sum.Waiting + s.Waiting,
+			Blocks: sum.Blocks + s.Blocks, Used: sum.Used + s.Blocks - s.Free - s.Cached, Cached: sum.Cached + s.Cached,
+			Prefilled: sum.Prefilled + s.Prefilled, Sampled: sum.Sampled + s.Sampled, Reused: sum.Reused + s.Reused,
+			Preempted: sum.Preempted + s.Preempted, Evicted: sum.Evicted + s.Evicted,
+		}
 	}
-	slices.SortFunc(list, func(a, b server.EngineStats) int { return cmp.Compare(a.Base, b.Base) })
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		list = append(list, byName[name])
+	}
 	return list
 }
 

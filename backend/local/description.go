@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,10 +31,13 @@ func (d description) warnChanges(now description, log *slog.Logger) {
 	if d.Device != now.Device {
 		log.Warn("the run continues on another device", "model", d.Name, "started", d.Device, "now", now.Device)
 	}
-	if d.Weights != "" && d.Weights != now.Weights { // "" in runs that did not record it
-		log.Warn("the run continues with another type of weights", "model", d.Name, "started", d.Weights, "now", now.Weights)
+	if was := d.weights(); was != now.Weights {
+		log.Warn("the run continues with another type of weights", "model", d.Name, "started", was, "now", now.Weights)
 	}
 }
+
+// weights is the type of the base's matrices with which a run was started. Runs of layout 2 may lack it.
+func (d description) weights() string { return cmp.Or(d.Weights, "float32") }
 
 // check reports options that differ from those of the run in dir.
 func (d description) check(want description, dir string) error {

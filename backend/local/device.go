@@ -61,40 +61,6 @@ func isDeviceFault(err error) bool {
 	return errors.As(err, &fault)
 }
 
-// matricesOf returns the type for the option Weights.
-func matricesOf(weights string, device compute.Backend) (dtypes.DType, error) {
-	switch weights {
-	case "", "float32":
-		return dtypes.Float32, nil
-	case "bfloat16":
-		if model.MultipliesBFloat16(device) {
-			return dtypes.BFloat16, nil
-		}
-		return 0, &art.Error{
-			Op: "open", Err: fmt.Errorf("%w: %q does not multiply bfloat16 matrices", art.ErrDevice, device.Name()),
-			Hint: `leave Weights of local.Options empty, or use the CPU device or one of XLA`,
-		}
-	case "stored":
-		if _, ok := device.(graphx.QuantizedPacker); ok {
-			return model.Stored, nil
-		}
-		return 0, &art.Error{
-			Op: "open", Err: fmt.Errorf("%w: %q does not multiply the matrices of GGUF files as they are stored", art.ErrDevice,
-				device.Name()),
-			Hint: `use "float32", "bfloat16" or "int8" for Weights of local.Options, or the CPU device`,
-		}
-	case "int8":
-		if model.ComputesBFloat16(device) {
-			return dtypes.Int8, nil
-		}
-		return 0, &art.Error{
-			Op: "open", Err: fmt.Errorf("%w: %q does not multiply int8 matrices", art.ErrDevice, device.Name()),
-			Hint: `use "float32" or "bfloat16" for Weights of local.Options, or a device of XLA`,
-		}
-	}
-	return 0, invalid("open", `use "stored", "float32", "bfloat16" or "int8"`, "Weights is %q", weights)
-}
-
 // cacheTypes are the types of a KV cache, by their names in Options.
 var cacheTypes = map[string]dtypes.DType{"": dtypes.Float32, "float32": dtypes.Float32, "bfloat16": dtypes.BFloat16}
 
@@ -114,8 +80,8 @@ func checkCacheType(option string, device compute.Backend) error {
 }
 
 // cacheType returns the type of the cache of a model, as an option.
-func (b *Backend) cacheType(c *model.Config) string {
-	if b.matrices != dtypes.Float32 && model.ComputesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
+func (b *Backend) cacheType(c *model.Config, matrices dtypes.DType) string {
+	if matrices != dtypes.Float32 && model.ComputesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
 		return cmp.Or(b.opts.CacheType, "bfloat16")
 	}
 	return b.opts.CacheType
@@ -178,7 +144,7 @@ func usableOf(names []string, gpus machine.GPUs, env func(string) string) (int64
 // book chooses the slots, the context and the tokens of the cache of a base model, whose weights take so many bytes (0:
 // what their type makes of them), and books the memory that it takes:
 // see [plan.Device.Book]. Impossible options, and those that do not fit, are [art.ErrInvalid].
-func (b *Backend) book(c *model.Config, weights float64) (plan.Booking, error) {
+func (b *Backend) book(c *model.Config, matrices dtypes.DType, weights float64) (plan.Booking, error) {
 	want := b.opts
 	if want.Context > c.MaxPositions || want.Context == 1 {
 		return plan.Booking{}, invalid("register", "change Context of local.Options",
@@ -190,7 +156,7 @@ func (b *Backend) book(c *model.Config, weights float64) (plan.Booking, error) {
 	}
 	p, ok := b.memory.Book(plan.Sampling{
 		Config: c, Slots: want.Slots, Context: want.Context, CacheTokens: want.CacheTokens,
-		Matrices: b.matrices, CacheType: cacheTypes[b.cacheType(c)], WeightBytes: weights,
+		Matrices: matrices, CacheType: cacheTypes[b.cacheType(c, matrices)], WeightBytes: weights,
 	}, plan.Sizes{MicroTokens: want.MicroTokens, Recompute: want.Recompute, Narrow: want.MicroTokens > 0})
 	if ok {
 		return p, nil

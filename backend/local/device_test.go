@@ -118,6 +118,8 @@ func TestRegister_OtherWeights(t *testing.T) {
 	train("bfloat16")
 	require.NotContains(t, log.String(), "another")
 	train("")
+	require.NotContains(t, log.String(), "another", "a run keeps its type")
+	train("float32")
 	require.Contains(t, log.String(),
 		`msg="the run continues with another type of weights" model=m started=bfloat16 now=float32`)
 	require.NotContains(t, log.String(), "another device")

@@ -79,6 +79,10 @@ func continueGolden(t *testing.T, root string) {
 	})
 	require.NoError(t, model.Register(ctx, backend))
 	require.Equal(t, 2, model.Step())
+	about, err := os.ReadFile(filepath.Join(root, "runs", "models", "golden", "model.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(about), `"layout": 3`, "it is migrated when it is continued")
+	require.Contains(t, string(about), `"weights": "float32"`)
 	var state map[string]int
 	found, err := model.LoadState(ctx, &state)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
@@ -87,7 +88,7 @@ func TestOpen_GPU(t *testing.T) {
 	for device, free := range map[string]int64{"test-gpu:cuda": 6 << 30, "test-gpu:cuda,device=1": 3 << 30} {
 		b, log := openGPU(t, list, Options{Device: device})
 		require.Contains(t, log, `msg="memory of the device" usable="`+gigabytes(float64(free))+`"`)
-		p, err := b.book(smol, 0)
+		p, err := b.book(smol, dtypes.Float32, 0)
 		require.NoError(t, err)
 		require.True(t, p.Known)
 		require.InDelta(t, 0.9*float64(free), p.Room.Bytes, 1)

@@ -109,7 +109,8 @@ func TestRegister_Cancelled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			return h.bases[h.base] != nil && h.bases[h.base].wait == n
+			l := h.bases[baseKey{h.base, "float32"}]
+			return l != nil && l.wait == n
 		}, time.Minute, time.Millisecond)
 	}
 	waits(2)

@@ -58,7 +58,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/driver"
@@ -84,15 +83,23 @@ type Options struct {
 	// on the first. Slots, CacheTokens and Queue are those of each device. On equal devices the bits of a result do not
 	// depend on their number. Default: none.
 	Replicas []string
-	// Weights is the type of the base models' matrices on the device: "float32", the default, or "bfloat16", to which they
-	// are rounded. That halves memory and memory traffic. A GPU then uses its matrix units, which round the other operand
-	// as well and accumulate in float32; the CPU device computes in float32. Norms, attention, softmax, logprobs and
-	// adapters are always float32. "int8" halves that once more on a device of XLA: the elements of a row share a scale in
-	// float32, and are multiplied as bfloat16. It excludes DoRA. "stored" keeps the blocks of a GGUF file in the CPU
-	// device, in the memory of the file: it computes with the float32 numbers that they stand for, so the bits are those
-	// of "float32". Other matrices of a file are float32, or bfloat16 where they are that. A device that does not support
-	// a type is an error. A run records the Weights and the device it was started with, and a change is logged as a
-	// warning.
+	// Weights is the type of the base models' matrices on the device. Norms, attention, softmax, logprobs and adapters
+	// are always float32. A device that does not support a type is an error.
+	//
+	//	"float32"   four bytes a number, whatever the file has.
+	//	"stored"    as the file has them, with the same numbers, so the bits are those of "float32": the CPU device keeps
+	//	            the blocks of a GGUF file, in about the memory of the file, and bfloat16 of a file or a folder.
+	//	            All other matrices are float32.
+	//	"bfloat16"  rounded to two bytes. A GPU then uses its matrix units, which round the other operand as well and
+	//	            accumulate in float32; the CPU device computes in float32.
+	//	"int8"      on a device of XLA: the elements of a row share a scale in float32, and are multiplied as bfloat16.
+	//	            It excludes DoRA.
+	//
+	// Default: the type that the run was started with, and of a fork that of the run that it is of; runs that did not
+	// record it have "float32", and so has "stored" on a device that does not support it. A new run has "stored" for a
+	// GGUF file on the CPU device, and "float32" for everything else, and where all weights are trained
+	// ([art.ModelOptions].Full), which is an error with any other type. A run records the Weights and the device that it
+	// was started with, and a change is logged as a warning. Models on one base that is held in two ways load it twice.
 	Weights string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
@@ -170,14 +177,12 @@ type Backend struct {
 
 	replicas []compute.Backend // further devices
 
-	matrices dtypes.DType // of base models
-
 	memory *plan.Device
 	onLoad func(ctx context.Context, path string) // for tests: called before a base model is loaded
 
 	mu      sync.RWMutex
 	closed  bool
-	bases   map[string]*loading // by path
+	bases   map[baseKey]*loading
 	pending map[*art.Model]bool // being registered
 	models  map[*art.Model]*entry
 	order   []*art.Model // of registration
@@ -210,7 +215,7 @@ var (
 // Open prepares the device. Nothing is loaded or written before a model is registered. opts may be nil. It returns
 // [art.ErrInvalid] for invalid options, and [art.ErrDevice] for a device that does not exist or does not support them.
 func Open(_ context.Context, opts *Options) (*Backend, error) {
-	b := &Backend{bases: map[string]*loading{}, pending: map[*art.Model]bool{}, models: map[*art.Model]*entry{}}
+	b := &Backend{bases: map[baseKey]*loading{}, pending: map[*art.Model]bool{}, models: map[*art.Model]*entry{}}
 	b.life, b.quit = context.WithCancelCause(context.Background())
 	if opts != nil {
 		b.opts = *opts
@@ -245,7 +250,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		}
 		b.replicas = append(b.replicas, other)
 	}
-	if b.matrices, err = matricesOf(b.opts.Weights, device); err != nil {
+	if _, err := matricesOf("open", cmp.Or(b.opts.Weights, "float32"), device); err != nil {
 		return nil, err
 	}
 	if err := checkCacheType(b.opts.CacheType, device); err != nil {

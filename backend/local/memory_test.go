@@ -54,7 +54,7 @@ func booked(t *testing.T, d *plan.Device) float64 {
 func TestBook_Refuses(t *testing.T) {
 	const gib = 1 << 30
 	with := func(free float64, device string, opts Options) *Backend {
-		b := &Backend{memory: plan.NewDevice(graphx.NamedProfile(device)), matrices: dtypes.Float32, opts: opts}
+		b := &Backend{memory: plan.NewDevice(graphx.NamedProfile(device)), opts: opts}
 		b.memory.Free = func() (int64, bool) { return int64(free), free > 0 }
 		return b
 	}
@@ -72,7 +72,7 @@ func TestBook_Refuses(t *testing.T) {
 		"cache":           {24 * gib, Options{Context: 2048, CacheTokens: 2000}, "a cache of 2000 tokens, for requests of up to 2048"},
 		"one token":       {24 * gib, Options{Context: 1}, "a context of 1 tokens"},
 	} {
-		_, err := with(c.free, "cpu", c.want).book(qwen, 0)
+		_, err := with(c.free, "cpu", c.want).book(qwen, dtypes.Float32, 0)
 		require.ErrorIs(t, err, art.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 		if c.want.Context == 0 || c.want.Slots != 0 {
@@ -81,14 +81,14 @@ func TestBook_Refuses(t *testing.T) {
 	}
 
 	b := with(14*gib, "cpu", Options{})
-	_, err := b.book(smol, 0)
+	_, err := b.book(smol, dtypes.Float32, 0)
 	require.NoError(t, err)
 	b.opts = Options{Slots: 32, Context: 8192, CacheTokens: 32 * 8192}
-	_, err = b.book(smol, 0)
+	_, err = b.book(smol, dtypes.Float32, 0)
 	require.ErrorIs(t, err, art.ErrInvalid)
 	require.ErrorContains(t, err, "are planned for other base models")
 
-	_, err = with(1*gib, "xla:cuda", Options{}).book(qwen, 0)
+	_, err = with(1*gib, "xla:cuda", Options{}).book(qwen, dtypes.Float32, 0)
 	require.ErrorContains(t, err, "memory_fraction=0.95")
 }
 

@@ -166,12 +166,12 @@ func (p policy) digest() string {
 }
 
 // checkFull refuses a training of all weights that does not fit into free memory, or whose sampler would round them.
-func (b *Backend) checkFull(c *model.Config) error {
-	if b.matrices != dtypes.Float32 {
-		return invalid("register", "set Weights of local.Options to \"float32\"",
-			"all weights are trained in float32, and sampled from as they are")
+func (b *Backend) checkFull(s *base) error {
+	if s.matrices != dtypes.Float32 {
+		return invalid("register", `set Weights of local.Options to "float32", or leave it empty; or train an adapter`,
+			"all weights are trained in float32, and sampled from as they are: not with Weights %q", s.weights)
 	}
-	if takes, free, ok := b.memory.Holds(plan.TrainingOf(c, nil)); !ok {
+	if takes, free, ok := b.memory.Holds(plan.TrainingOf(s.config, nil)); !ok {
 		return invalid("register", "train an adapter: leave Full of ModelOptions out", "a training of all weights takes at "+
 			"least %s beside the base model; %s are free", gigabytes(takes), gigabytes(free))
 	}

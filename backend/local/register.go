@@ -67,7 +67,11 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, registerError(ctx, err)
 	}
-	s, err := b.base(ctx, opts.Base, at)
+	weights, err := b.weightsOf(m.Name(), opts, at)
+	if err != nil {
+		return 0, err
+	}
+	s, err := b.base(ctx, opts.Base, baseKey{at.path, weights})
 	if err != nil {
 		return 0, registerError(ctx, err)
 	}
@@ -175,7 +179,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
 		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
-		Weights: cmp.Or(b.opts.Weights, "float32"),
+		Weights: e.base.weights,
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)
@@ -193,6 +197,10 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 			return 0, err
 		}
 		have.warnChanges(want, b.opts.Logger)
+		have.Weights = have.weights()
+		if err := e.run.Migrate(have); err != nil {
+			return 0, err
+		}
 	} else if err := e.run.WriteModel(want); err != nil {
 		return 0, err
 	}
@@ -208,7 +216,7 @@ func (e *entry) start(b *Backend, opts art.ModelOptions, from adapterStart) (int
 	step, ok := e.run.Latest()
 	dir, _ := e.run.Checkpoint(step)
 	if opts.Full || from.policy.full() || ok && isFull(dir) {
-		if err := b.checkFull(e.base.config); err != nil { // before the weights are read
+		if err := b.checkFull(e.base); err != nil { // before the weights are read
 			return 0, err
 		}
 	}

@@ -125,7 +125,7 @@ func (b *Backend) replayEntry(
 	if !about.sameBase(now) {
 		return nil, invalid("replay", "", "the run has the base %s, and here is %s", about.baseText(), now.baseText())
 	}
-	s, err := b.base(ctx, about.Base, at)
+	s, err := b.base(ctx, about.Base, baseKey{at.path, b.heldAs(about)})
 	if err != nil {
 		return nil, err
 	}

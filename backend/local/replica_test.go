@@ -3,18 +3,26 @@ package local
 import (
 	"io"
 	"log/slog"
+	"path/filepath"
 	"testing"
 
 	_ "github.com/gomlx/compute/gobackend" // registers "go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 	"github.com/goart-dev/art/internal/dev/race"
 )
 
 // TestReplicas: rollouts and training on three devices make the adapter of one, to the bit, and the metrics of the
 // engine are those of all.
 func TestReplicas(t *testing.T) {
+	for _, base := range []string{"tiny", gguftest.Quantized(t, "../../model/tiny")} {
+		t.Run(filepath.Base(base), func(t *testing.T) { testReplicas(t, base) })
+	}
+}
+
+func testReplicas(t *testing.T, base string) {
 	step := func(replicas ...string) (digest string, blocks int) {
 		b, err := Open(t.Context(), &Options{
 			Dir: t.TempDir(), Replicas: replicas, Slots: 4, Context: 256, Progress: io.Discard,
@@ -22,7 +30,7 @@ func TestReplicas(t *testing.T) {
 		})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, b.Close()) }()
-		m := art.NewModel("m", nil)
+		m := art.NewModel("m", &art.ModelOptions{Base: base})
 		require.NoError(t, m.Register(t.Context(), b))
 		for range 2 {
 			groups, err := art.GatherGroups(t.Context(), []string{"7+5=", "1+1="}, twoTurns(m), &art.GatherOptions{GroupSize: 6})

@@ -40,7 +40,8 @@ type Description struct {
 	Seed uint64 `json:"seed"`
 	// Device is where the run was started. Results are bit-identical on the same kind of device only.
 	Device string `json:"device"`
-	// Weights is the type of the base's matrices with which the run was started.
+	// Weights is the type of the base's matrices with which the run was started. Runs before v0.1.0 may lack it, which is
+	// float32, and those of models elsewhere do.
 	Weights string `json:"weights,omitempty"`
 }
 

@@ -94,8 +94,9 @@ func (v *replay) report(r *local.Replayed, used string, stdout io.Writer) (err e
 const deviceUsage = "`device` to compute on: cpu, or xla:cuda, see art doctor; default: cpu"
 
 // weightsUsage is the help of --weights.
-const weightsUsage = "`type` of matrices on the device: float32, the default, stored (as a GGUF\n" +
-	"file has them, on the CPU), bfloat16, or int8 on a device of XLA"
+const weightsUsage = "`type` of matrices on the device: stored (as a GGUF file has them, on the\n" +
+	"CPU), float32, bfloat16, or int8 on a device of XLA; default: that of the\n" +
+	"run, and of a new one stored for a GGUF file on the CPU, else float32"
 
 // openScratch opens a backend in a temporary folder. done closes it, and removes the folder.
 func openScratch(ctx context.Context, o local.Options) (b *local.Backend, done func() error, err error) {
@@ -127,19 +128,8 @@ func recompute(ctx context.Context, name, device string, progress io.Writer) (u 
 	if u.step < 0 {
 		return u, errors.New("the run has no update yet")
 	}
-	opts := local.Options{Device: device, Progress: progress, Slots: 1, Weights: u.run.About().Weights}
-	if u.Backend, u.done, err = openScratch(ctx, opts); err != nil {
-		err = openError(err, u.run)
-	}
+	u.Backend, u.done, err = openScratch(ctx, local.Options{Device: device, Progress: progress, Slots: 1})
 	return u, err
-}
-
-// openError adds to the error of opening a backend for a run what the verb can do about it.
-func openError(err error, run *rundir.Run) error {
-	if run.About().Weights != "int8" {
-		return err
-	}
-	return fmt.Errorf("%w; the run has weights in int8: choose a device of XLA with --device", err)
 }
 
 // otherDevice says on which device a run was made where that is not the one in use, else nothing. A stored device is

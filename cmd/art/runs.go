@@ -336,11 +336,9 @@ func fork(from, name, device string, stdout, stderr io.Writer) (err error) {
 		return fmt.Errorf("the run %s/%s exists already: take another name", ref.Project, name)
 	}
 	about := r.About()
-	backend, err := local.Open(ctx, &local.Options{
-		Dir: root, Device: device, Weights: about.Weights, Progress: stderr, Slots: 1, Context: 256,
-	})
+	backend, err := local.Open(ctx, &local.Options{Dir: root, Device: device, Progress: stderr, Slots: 1, Context: 256})
 	if err != nil {
-		return openError(err, r)
+		return err
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
 	opts := &art.ModelOptions{

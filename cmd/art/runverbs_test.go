@@ -612,8 +612,8 @@ func TestFork_Weights(t *testing.T) {
 		}
 	}
 	setAbout(t, root, "weights", "int8")
-	wantFailure(t, "runs fork player third", "does not multiply int8 matrices", "with --device")
-	wantFailure(t, "runs replay player", "does not multiply int8 matrices", "with --device")
+	wantFailure(t, "runs fork player third", "does not multiply int8 matrices", "choose a device of XLA")
+	wantFailure(t, "runs replay player", "does not multiply int8 matrices", "choose a device of XLA")
 }
 
 // A report has no weights, no folders of this machine and no keys.

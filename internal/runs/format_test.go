@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
@@ -74,6 +77,35 @@ func TestFormat_Missing(t *testing.T) {
 	again, _ := openLogged(t, r)
 	require.Zero(t, again.Damage())
 	require.NoError(t, again.Verify(1))
+}
+
+// TestFormat_FurtherColumn: what a later version stores beside the columns of this one does not change how they are
+// read.
+func TestFormat_FurtherColumn(t *testing.T) {
+	groups := []*art.TrajectoryGroup{{Trajectories: []*art.Trajectory{{Reward: 1}, {Reward: 2}}}}
+	rows, err := groupRows(groups[0], 0)
+	require.NoError(t, err)
+	type laterRow struct {
+		trajectoryRow
+		Later []string `parquet:"later,list"`
+	}
+	later := make([]laterRow, len(rows))
+	for i, row := range rows {
+		later[i] = laterRow{row, []string{"a", "b"}}
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[laterRow](&b, parquet.KeyValueMetadata(formatKey, strconv.Itoa(trajectoryFormat)))
+	_, err = w.Write(later)
+	require.NoError(t, errors.Join(err, w.Close()))
+	content, err := seal(b.Bytes())
+	require.NoError(t, err)
+	got, err := decodeGroups(content)
+	require.NoError(t, err)
+	content, err = encodeGroups(groups)
+	require.NoError(t, err)
+	want, err := decodeGroups(content)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // The format of a Parquet file is in its metadata.

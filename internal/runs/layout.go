@@ -19,11 +19,14 @@ import (
 const (
 	// modelName is the file that describes the model. Each checkpoint has a copy.
 	modelName = "model.json"
-	// layoutVersion is the layout of run directories that this package reads and writes, as stored in model.json.
+	// layoutVersion is the layout of run directories that this package writes, as stored in model.json. It reads them
+	// from oldestLayout on.
 	//
 	//	1  (not stored) the rows and trajectories of the update from k to k+1 were those of step k+1
 	//	2  they are those of step k; history.checksum.json
-	layoutVersion = 2
+	//	3  model.json always says how a model computes; a program that knows only 2 would continue in float32
+	layoutVersion = 3
+	oldestLayout  = 2
 	keyLayout     = "layout"
 )
 
@@ -52,16 +55,16 @@ func (r *Run) readLayout() error {
 		err = fmt.Errorf("%s: %w", filepath.Join(r.dir, modelName), err)
 		return corrupt(op, err, "nothing was changed; "+r.restoreModel())
 	}
-	if head.Layout != layoutVersion {
+	if head.Layout < oldestLayout || head.Layout > layoutVersion {
 		hint := upgrade
-		if head.Layout < layoutVersion {
+		if head.Layout < oldestLayout {
 			hint = "nothing was changed; use another model name for a new run, which can begin with the old adapter: " +
 				"set ModelOptions.Adapter to one of the folders in " + r.checkpoints()
 		}
 		return unsupported(op, fmt.Errorf("%s is a run directory of layout %d, and this version of art continues those of "+
-			"layout %d", r.dir, max(head.Layout, 1), layoutVersion), hint)
+			"layouts %d to %d", r.dir, max(head.Layout, 1), oldestLayout, layoutVersion), hint)
 	}
-	r.model = content
+	r.model, r.layout = content, head.Layout
 	return nil
 }
 
@@ -111,18 +114,31 @@ func (r *Run) ReadModel(v any) (bool, error) { return r.readDocument(modelName, 
 // WriteModel replaces model.json by the JSON of v, an object, with the version of the layout. It must precede anything
 // else that is stored in a run.
 func (r *Run) WriteModel(v any) error {
-	const op = "write " + modelName
-	return r.change(op, func() error {
-		content, err := withLayout(v)
-		if err != nil {
-			return invalid(op, err)
+	return r.change(opWriteModel, func() error { return r.writeModel(v) })
+}
+
+// Migrate is [Run.WriteModel] for a directory of an older layout. In one of the newest it changes nothing.
+func (r *Run) Migrate(v any) error {
+	return r.change(opWriteModel, func() error {
+		if r.layout == layoutVersion {
+			return nil
 		}
-		if err := r.disk.Replace(filepath.Join(r.dir, modelName), content); err != nil {
-			return storage(op, err, "")
-		}
-		r.model = content
-		return nil
+		return r.writeModel(v)
 	})
+}
+
+const opWriteModel = "write " + modelName
+
+func (r *Run) writeModel(v any) error {
+	content, err := withLayout(v)
+	if err != nil {
+		return invalid(opWriteModel, err)
+	}
+	if err := r.disk.Replace(filepath.Join(r.dir, modelName), content); err != nil {
+		return storage(opWriteModel, err, "")
+	}
+	r.model, r.layout = content, layoutVersion
+	return nil
 }
 
 // ReadState reads the user's state.json into v, a pointer. It returns false when there is none.

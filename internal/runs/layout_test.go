@@ -17,7 +17,7 @@ func TestLayout_Other(t *testing.T) {
 	for model, hint := range map[string]string{
 		`{"base":"tiny"}`:            "ModelOptions.Adapter",
 		`{"base":"tiny","layout":1}`: "ModelOptions.Adapter",
-		`{"base":"tiny","layout":3}`: "upgrade with go get",
+		`{"base":"tiny","layout":4}`: "upgrade with go get",
 	} {
 		r := threeSteps(t)
 		require.NoError(t, os.WriteFile(filepath.Join(r.Dir(), modelName), []byte(model), 0o644))
@@ -87,5 +87,32 @@ func TestWithLayout(t *testing.T) {
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(content, &got))
-	require.Equal(t, map[string]any{"name": "<&>", "layout": 2.0}, got)
+	require.Equal(t, map[string]any{"name": "<&>", "layout": 3.0}, got)
+}
+
+// TestMigrate: a directory of the layout before is read and continued as it is, until its model.json is written again.
+func TestMigrate(t *testing.T) {
+	r := threeSteps(t)
+	path := filepath.Join(r.Dir(), modelName)
+	require.NoError(t, os.WriteFile(path, []byte(`{"base":"tiny","layout":2}`), 0o644))
+	again, _ := openLogged(t, r)
+	require.Equal(t, 3, again.newest())
+	require.NoError(t, again.Commit(4, func(string) error { return nil }))
+	var head struct {
+		Layout int
+		Base   string
+	}
+	for _, base := range []string{"migrated", "is not written"} {
+		_, err := again.ReadModel(&head)
+		require.NoError(t, err)
+		require.NoError(t, again.Migrate(map[string]string{"base": base}))
+	}
+	require.Equal(t, 3, head.Layout)
+	require.Equal(t, "migrated", head.Base)
+	require.NoError(t, again.Close())
+	reader, err := NewReader(r.Dir())
+	require.NoError(t, err)
+	steps, err := reader.Steps()
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, steps)
 }

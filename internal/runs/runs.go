@@ -66,6 +66,7 @@ type Run struct {
 	writing   sync.Mutex // one change of the directory at a time; taken before mu; guards the next fields
 	closed    bool
 	model     []byte       // content of model.json, nil before it is written
+	layout    int          // of the directory
 	announced historySum   // of the history
 	verified  map[int]bool // steps whose files were verified, by DeleteCheckpoints
 	pending   *updateState // the state before a failed update that could not be rolled back, nil for none
