@@ -322,8 +322,8 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 	dtype, ok := map[string]safetensors.DType{"": safetensors.F32, Float32: safetensors.F32,
 		BFloat16: safetensors.BF16}[o.DType]
 	if !ok || o.ShardBytes < 0 {
-		return fmt.Errorf("model: save: DType is %q and ShardBytes %d: want %s or %s, and a number that is not negative",
-			o.DType, o.ShardBytes, Float32, BFloat16)
+		return fmt.Errorf("model: save: DType is %q and ShardBytes %d: want %s or %s, and a number that is not negative; "+
+			"no quantized type is written, whose rounding would change what was trained", o.DType, o.ShardBytes, Float32, BFloat16)
 	}
 	var sources []safetensors.Source
 	for _, s := range c.Specs() {

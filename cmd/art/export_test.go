@@ -62,7 +62,8 @@ func TestExport_Errors(t *testing.T) {
 	file(t, full, "a", "b")
 	for want, args := range map[string][]string{
 		"want MODEL and FOLDER": {"tiny"},
-		"--dtype float32":       {"--dtype", "int8", "tiny", empty},
+		"--dtype int8: want":    {"--dtype", "int8", "tiny", empty},
+		"change the policy":     {"--dtype", "q4_k_m", "tiny", empty},
 		"--shard of 0":          {"--shard", "-1", "tiny", empty},
 		"is not empty":          {"tiny", full},
 		"neither a folder":      {"nowhere", empty},

@@ -146,8 +146,13 @@ type exported struct {
 
 // run writes a model.
 func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
-	if len(args) != 2 || e.shard < 0 || e.dtype != model.Float32 && e.dtype != model.BFloat16 {
-		return badUsage("want MODEL and FOLDER, --dtype float32 or bfloat16, and --shard of 0 or more")
+	if len(args) != 2 || e.shard < 0 {
+		return badUsage("want MODEL and FOLDER, and --shard of 0 or more")
+	}
+	if e.dtype != model.Float32 && e.dtype != model.BFloat16 {
+		return badUsage("--dtype %s: want float32 or bfloat16. Rounding merged weights to a quantized type would change the "+
+			"policy that was trained: to keep the file as it is, use it with the adapter (art serve RUN), or quantize what is "+
+			"exported with llama-quantize and measure it again", e.dtype)
 	}
 	dir := args[1]
 	s, err := find(args[0])

@@ -149,7 +149,7 @@ func load(name, adapter string) (m *loaded, err error) {
 		a, err = loadAdapter(s.adapter, m.config)
 	}
 	if err == nil {
-		m.params, err = base.Params(device)
+		m.params, err = base.ParamsAs(device, model.Stored) // the bits are those of float32
 	}
 	if err == nil && a != nil {
 		m.adapter, err = engine.NewAdapter(device, m.config, m.params, a)
