@@ -10,8 +10,10 @@ import (
 func TestSameBase_BuiltIn(t *testing.T) {
 	at, err := new(Backend).locate(t.Context(), "tiny")
 	require.NoError(t, err)
-	require.Len(t, at.digest, 64)
-	now := description{Base: "tiny", SHA256: at.digest}
+	digest, err := at.digest()
+	require.NoError(t, err)
+	require.Len(t, digest, 64)
+	now := description{Base: "tiny", SHA256: digest}
 	require.True(t, now.sameBase(now))
 	require.False(t, description{Base: "tiny", SHA256: "of another model"}.sameBase(now))
 	require.True(t, description{Base: "tiny"}.sameBase(now), "begun before it was recorded")

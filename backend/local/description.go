@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/rundir"
@@ -119,7 +120,9 @@ func (d description) adapterText() string {
 type location struct {
 	path   string // of a folder or a file; tiny.Name for the built-in model
 	commit string // of the hub's repository; empty for models that are not from the hub
-	digest string // SHA-256 of a file, or of the built-in model's weights; empty for a folder
+	// digest returns the SHA-256 of a file, or of the built-in model's weights; empty for a folder. That of a file is
+	// computed meanwhile, and waited for.
+	digest func() (string, error)
 }
 
 // locate finds a base model. A folder or a file takes precedence over a model of the same name on the hub. A model of
@@ -127,17 +130,21 @@ type location struct {
 func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 	switch {
 	case name == tiny.Name:
-		return location{path: name, digest: tiny.Digest()}, nil
+		return location{path: name, digest: func() (string, error) { return tiny.Digest(), nil }}, nil
 	case basemodel.IsFolder(name):
-		return location{path: name}, nil
+		return location{path: name, digest: noDigest}, nil
 	case basemodel.IsFile(name):
 		if _, err := model.LoadConfig(name); err != nil { // before the whole file is read
 			return location{}, baseError(name, err)
 		}
-		digest, err := fileDigest(ctx, name)
-		if err != nil {
-			return location{}, baseError(name, err)
-		}
+		digest := sync.OnceValues(func() (string, error) {
+			digest, err := fileDigest(ctx, name)
+			if err != nil {
+				err = baseError(name, err)
+			}
+			return digest, err
+		})
+		go digest()
 		return location{path: name, digest: digest}, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {
@@ -151,8 +158,10 @@ func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 		return location{}, baseError(name, err)
 	}
 	b.opts.Logger.Info("base model found", "base", name, "commit", snapshot.Commit, "dir", snapshot.Dir)
-	return location{path: snapshot.Dir, commit: snapshot.Commit}, nil
+	return location{path: snapshot.Dir, commit: snapshot.Commit, digest: noDigest}, nil
 }
+
+func noDigest() (string, error) { return "", nil }
 
 // fileDigest returns the SHA-256 of a file, by which a run recognises its weights, whatever the file is called. It
 // stops when ctx ends.

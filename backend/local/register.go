@@ -90,7 +90,7 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	step, err := e.resume(b, m.Name(), opts, at)
 	if err != nil {
 		_ = run.Close() // the first error is the one to return
-		return 0, err
+		return 0, registerError(ctx, err)
 	}
 	if err := b.warmUp(ctx, m.Name(), e); err != nil {
 		return 0, errors.Join(registerError(ctx, err), run.Close())
@@ -175,8 +175,12 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 	if fresh && len(opts.LoRA.Targets) == 0 && opts.LoRA.TargetPattern == "" {
 		opts.LoRA.Targets = lora.TargetsOf(layersOf(e.base.config))
 	}
+	digest, err := at.digest()
+	if err != nil {
+		return 0, err
+	}
 	want := description{
-		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: at.digest, Frozen: opts.Frozen,
+		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: digest, Frozen: opts.Frozen,
 		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		Weights: e.base.weights,

@@ -121,13 +121,17 @@ func (b *Backend) replayEntry(
 	if err != nil {
 		return nil, err
 	}
-	now := description{Base: about.Base, Commit: at.commit, SHA256: at.digest}
-	if !about.sameBase(now) {
-		return nil, invalid("replay", "", "the run has the base %s, and here is %s", about.baseText(), now.baseText())
-	}
 	s, err := b.base(ctx, about.Base, baseKey{at.path, b.heldAs(about)})
 	if err != nil {
 		return nil, err
+	}
+	digest, err := at.digest()
+	if err != nil {
+		return nil, err
+	}
+	now := description{Base: about.Base, Commit: at.commit, SHA256: digest}
+	if !about.sameBase(now) {
+		return nil, invalid("replay", "", "the run has the base %s, and here is %s", about.baseText(), now.baseText())
 	}
 	template, err := s.template.With(chat.Options{ToolFormat: record.ToolFormat})
 	if err != nil {
