@@ -177,6 +177,19 @@ func (t storedTensor) quantizedBytes(device compute.Backend, s Spec) (int, bool)
 	return packer.QuantizedBytes(t.Kind, s.Shape[0], s.Shape[1])
 }
 
+// checkScales reports a scale that is infinite or NaN. A device that keeps blocks checks them as it reads them.
+func (t storedTensor) checkScales(s Spec) error {
+	if t.Row == nil {
+		return nil
+	}
+	for i := range s.Shape[0] {
+		if !t.Kind.Finite(t.Row(i)) {
+			return fmt.Errorf("model: %s: row %d has a scale that is infinite or NaN", s.Name, i)
+		}
+	}
+	return nil
+}
+
 func (t storedTensor) isBFloat16(device compute.Backend) bool {
 	return t.Type == "BF16" && MultipliesBFloat16(device)
 }
@@ -184,6 +197,9 @@ func (t storedTensor) isBFloat16(device compute.Backend) bool {
 // addStored copies a tensor of a checkpoint to the device.
 func (p *Params) addStored(device compute.Backend, s Spec, stored storedTensor) error {
 	if p.matrices != Stored || len(s.Shape) != 2 {
+		if err := stored.checkScales(s); err != nil {
+			return err
+		}
 		return p.add(device, s.Name, s.Shape, stored.Read)
 	}
 	if _, ok := stored.quantizedBytes(device, s); ok {
@@ -323,7 +339,8 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 		BFloat16: safetensors.BF16}[o.DType]
 	if !ok || o.ShardBytes < 0 {
 		return fmt.Errorf("model: save: DType is %q and ShardBytes %d: want %s or %s, and a number that is not negative; "+
-			"no quantized type is written, whose rounding would change what was trained", o.DType, o.ShardBytes, Float32, BFloat16)
+			"no quantized type is written, whose rounding would change what was trained",
+			o.DType, o.ShardBytes, Float32, BFloat16)
 	}
 	var sources []safetensors.Source
 	for _, s := range c.Specs() {

@@ -158,7 +158,7 @@ func TestOpen_GGUFStored(t *testing.T) {
 	}
 }
 
-// TestOpen_GGUFStoredScale: a scale that is NaN is refused where blocks are kept, with the tensor and the row.
+// TestOpen_GGUFStoredScale: a scale that is NaN is refused with its tensor and row, whether blocks are kept or not.
 func TestOpen_GGUFStoredScale(t *testing.T) {
 	c := smallConfig(true)
 	c.HiddenSize, c.HeadDim, c.NumHeads, c.NumKVHeads = 32, 16, 2, 2
@@ -175,6 +175,8 @@ func TestOpen_GGUFStoredScale(t *testing.T) {
 	defer func() { require.NoError(t, file.Close()) }()
 	_, err = file.ParamsAs(graphtest.Device(t), Stored)
 	require.ErrorContains(t, err, "self_attn.k_proj.weight: cpu: row 3 has a scale that is infinite or NaN")
+	_, err = file.ParamsAs(graphtest.Device(t), dtypes.Float32)
+	require.ErrorContains(t, err, "self_attn.k_proj.weight: row 3 has a scale that is infinite or NaN")
 }
 
 // randomBlocks are n numbers of a type, whose scales are small and finite.

@@ -2,15 +2,19 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/dev/gguftest"
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // TestRegister_GGUF: the built-in model as a GGUF file computes what the built-in model computes, and a run on it is
@@ -56,6 +60,72 @@ func TestRegister_GGUFErrors(t *testing.T) {
 	require.ErrorIs(t, err, art.ErrBaseModel)
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, "truncated")
+}
+
+// TestRegister_GGUFThreats: a file that is cut, mislabelled or absurd is refused with what is wrong, before memory is
+// taken for what it claims; nothing is loaded, booked or stored then.
+func TestRegister_GGUFThreats(t *testing.T) {
+	values, tensors := gguftest.QuantizedParts(t, "../../model/tiny")
+	content := gguftest.Encode(values, tensors)
+	matrix := slices.IndexFunc(tensors, func(x gguftest.Tensor) bool { return x.Name == "blk.1.ffn_up.weight" })
+	embedding := slices.IndexFunc(tensors, func(x gguftest.Tensor) bool { return x.Name == "token_embd.weight" })
+	changed := func(i int, change func(x *gguftest.Tensor)) []byte {
+		list := slices.Clone(tensors)
+		list[i].Blocks = slices.Clone(list[i].Blocks)
+		change(&list[i])
+		return gguftest.Encode(values, list)
+	}
+	with := func(key string, value any) []byte {
+		list := slices.DeleteFunc(slices.Clone(values), func(v gguftest.Value) bool { return v.Key == key })
+		return gguftest.Encode(append(list, gguftest.Value{Key: key, Value: value}), tensors)
+	}
+	scale := func(bits uint16) []byte {
+		return changed(matrix, func(x *gguftest.Tensor) {
+			binary.LittleEndian.PutUint16(x.Blocks[5*ggml.Q8_0.Bytes(x.Shape[1]):], bits)
+		})
+	}
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"header cut":   {content[:1000], "truncated"},
+		"data cut":     {content[:len(content)-100], "truncated"},
+		"other blocks": {changed(matrix, func(x *gguftest.Tensor) { x.Type = ggml.Q5_1 }), "begins at"},
+		"long blocks":  {changed(matrix, func(x *gguftest.Tensor) { x.Type = ggml.Q4_K }), "not whole blocks of 256"},
+		"type we lack": {changed(len(tensors)-1, func(x *gguftest.Tensor) { x.Type, x.Data = 27, append(x.Data, x.Data...) }), "is I64, which cannot be converted"},
+		"unknown type": {changed(matrix, func(x *gguftest.Tensor) { x.Type = 99 }), "unknown type 99"},
+		"absurd rows":  {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{1 << 40, x.Shape[1]} }), "truncated"},
+		"overflow":     {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{1 << 62, 1 << 10} }), "overflows"},
+		"other shape":  {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{x.Shape[0] / 2, 2 * x.Shape[1]} }), "the configuration requires"},
+		"broken row":   {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{32 * x.Shape[0], x.Shape[1] / 32} }), "not whole blocks of 32"},
+		"fewer tokens": {changed(embedding, func(x *gguftest.Tensor) {
+			x.Shape, x.Blocks = []int{32, x.Shape[1]}, x.Blocks[:ggml.Q8_0.Bytes(32*x.Shape[1])]
+		}), "they do not belong together"},
+		"layers":         {with("qwen3.block_count", uint32(1<<31)), "num_hidden_layers is 2147483648"},
+		"context":        {with("qwen3.context_length", uint32(1<<31)), "max_position_embeddings is 2147483648"},
+		"heads":          {with("qwen3.attention.head_count", uint32(1<<31)), "num_attention_heads is 2147483648"},
+		"infinite scale": {scale(0x7c00), "row 5 has a scale that is infinite or NaN"},
+		"NaN scale":      {scale(0xfe01), "row 5 has a scale that is infinite or NaN"},
+	} {
+		path, dir := filepath.Join(t.TempDir(), "model.gguf"), t.TempDir()
+		require.NoError(t, os.WriteFile(path, c.file, 0o600))
+		for _, weights := range []string{"", "float32", "bfloat16"} {
+			b, _ := weightsBackend(t, dir, Options{Weights: weights})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := art.NewModel("run", &art.ModelOptions{Base: path}).Register(t.Context(), b)
+			runtime.ReadMemStats(&after)
+			require.ErrorIs(t, err, art.ErrBaseModel, name)
+			require.ErrorContains(t, err, c.want, name)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), name)
+			require.Empty(t, b.bases, name)
+			require.Zero(t, booked(t, b.memory), name)
+			require.NoError(t, b.Close())
+		}
+		stored, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, stored, name)
+	}
 }
 
 // TestWeights_Stored: sampling from a quantized file as it is stored, and training an adapter on it, have the bits of

@@ -33,6 +33,13 @@ func Folder(t testing.TB, dir string) string {
 // Quantized is Folder with matrices in Q8_0, whose numbers are near those of the folder.
 func Quantized(t testing.TB, dir string) string {
 	t.Helper()
+	values, tensors := QuantizedParts(t, dir)
+	return Write(t, values, tensors)
+}
+
+// QuantizedParts are the parts of the file of [Quantized].
+func QuantizedParts(t testing.TB, dir string) ([]Value, []Tensor) {
+	t.Helper()
 	values, err := folderValues(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +53,7 @@ func Quantized(t testing.TB, dir string) string {
 			tensors[i].Type, tensors[i].Data, tensors[i].Blocks = ggml.Q8_0, nil, blocksOf(x.Data)
 		}
 	}
-	return Write(t, values, tensors)
+	return values, tensors
 }
 
 // blocksOf are blocks of Q8_0. Their scales are powers of two, which float16 has.
