@@ -104,7 +104,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		{"layer_types", slices.Repeat([]string{"chunked_attention"}, 28), `layer_types: "chunked_attention" is not supported`},
 		{"layer_types", slices.Repeat([]string{"sliding_attention"}, 28), "there is no sliding_window"},
 		{"sliding_window", -1, "sliding_window is -1"},
-		{"quantization_config", map[string]any{"bits": 4}, "quantization_config is not supported"},
+		{"quantization_config", map[string]any{"bits": 4}, "quantized, which is not supported (quantization_config): use a GGUF file"},
 		{"vocab_size", 0, "vocab_size is 0"},
 		{"vocab_size", 1 << 25, "vocab_size is 33554432"},
 		{"hidden_size", -1, "hidden_size is -1"},

@@ -93,9 +93,10 @@ func (c *Config) checkForward(a *architecture) error {
 	if string(keys["use_sliding_window"]) == "false" || c.LayerTypes != nil { // which says whether there are windows
 		delete(keys, "sliding_window")
 	}
-	var errs []error
+	said, err := checkQuantized(keys)
+	errs := []error{err}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if slices.Contains(a.reads, key) || !changesForward(key, keys[key]) {
+		if slices.Contains(a.reads, key) || slices.Contains(said, key) || !changesForward(key, keys[key]) {
 			continue
 		}
 		found := brief.Text(string(keys[key]))
