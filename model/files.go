@@ -141,11 +141,27 @@ func (c *Checkpoint) ParamsContext(
 
 // WeightBytes is what the weights take on a device, with matrices of a type: see [Weights.ParamsAs].
 func (c *Checkpoint) WeightBytes(device compute.Backend, matrices dtypes.DType) (bytes float64) {
-	for _, s := range c.Config.Specs() {
-		stored, _ := c.set.Tensor(s.Name)
-		bytes += stored.bytes(device, s, matrices)
+	for _, t := range c.TensorBytes(device, matrices) {
+		bytes += t.Held
 	}
 	return bytes
+}
+
+// TensorBytes is what a tensor of a checkpoint takes.
+type TensorBytes struct {
+	Spec
+	Type string  // of its numbers in the file
+	File int     // bytes in the file
+	Held float64 // bytes on a device
+}
+
+// TensorBytes lists what the tensors take in the files, and on a device with matrices of a type. No data is read.
+func (c *Checkpoint) TensorBytes(device compute.Backend, matrices dtypes.DType) (list []TensorBytes) {
+	for _, s := range c.Config.Specs() {
+		stored, _ := c.set.Tensor(s.Name)
+		list = append(list, TensorBytes{s, stored.Type, len(stored.Data), stored.bytes(device, s, matrices)})
+	}
+	return list
 }
 
 // bytes is what a tensor takes on a device.

@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/gguf"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/lora"
 )
 
 // TestGGUF_Names: each tensor has the name of llama.cpp's own table. The golden file is made by testdata/ggufnames.py.
@@ -33,12 +33,20 @@ func TestGGUF_Names(t *testing.T) {
 		require.True(t, ok, arch)
 		for name, want := range names {
 			if before, behind, ok := expertNames(name); ok {
-				require.Equal(t, strings.Replace(want, "experts.", "experts.7.", 1), before+"7"+behind, name)
+				full := strings.Replace(want, "experts.", "experts.7.", 1)
+				require.Equal(t, full, before+"7"+behind, name)
+				merged, back, ok := m.fileName(full)
+				require.True(t, merged && ok && back == name, back)
 				continue
 			}
 			got, _ := m.checkpointName(name)
 			require.Equal(t, want, got, "%s: %s", arch, name)
+			require.Equal(t, name, fileName(t, m, want), arch)
 		}
+	}
+	for _, name := range []string{"", "weight", "model.layers.1.self_attn.z_proj.weight"} {
+		_, _, ok := ggufModels["qwen3"].fileName(name)
+		require.False(t, ok, name)
 	}
 	for _, name := range []string{"", "weight", "blk.weight", "blk.-1.attn_q.weight", "blk.01.attn_q.weight",
 		"blk.1.attn_z.weight", "attn_q.weight"} {
@@ -68,34 +76,16 @@ func ggufTensors(t testing.TB, m ggufModel, w *Weights) []gguftest.Tensor {
 	t.Helper()
 	var list []gguftest.Tensor
 	for _, x := range w.Tensors {
-		list = append(list, gguftest.Tensor{Name: ggufName(t, m, x.Name), Shape: x.Shape, Data: x.Data})
+		list = append(list, gguftest.Tensor{Name: fileName(t, m, x.Name), Shape: x.Shape, Data: x.Data})
 	}
 	return list
 }
 
-// ggufName looks for the name of llama.cpp that stands for one of a checkpoint.
-func ggufName(t testing.TB, m ggufModel, want string) string {
+func fileName(t testing.TB, m ggufModel, name string) string {
 	t.Helper()
-	var stems []string
-	for stem := range ggufTop {
-		stems = append(stems, stem)
-	}
-	for l := range 4 {
-		for _, parts := range []map[string]string{ggufBlock, ggufSandwich} {
-			for part := range parts {
-				stems = append(stems, fmt.Sprintf("blk.%d.%s", l, part))
-			}
-		}
-	}
-	for _, stem := range stems {
-		for _, kind := range []string{".weight", ".bias"} {
-			if got, ok := m.checkpointName(stem + kind); ok && got == want {
-				return stem + kind
-			}
-		}
-	}
-	t.Fatalf("no name for %s", want)
-	return ""
+	_, file, ok := m.fileName(name)
+	require.True(t, ok, "no name for %s", name)
+	return file
 }
 
 // TestOpen_GGUF: a file is the model that a folder with the same weights is, bit for bit, on the device too.
@@ -154,8 +144,23 @@ func TestOpen_GGUFStored(t *testing.T) {
 		sameBits(t, want, f.logprobs(t, ids, 1), "logprobs of %s", arch)
 		held, full := file.WeightBytes(device, Stored), file.WeightBytes(device, dtypes.Float32)
 		require.Less(t, held, 0.4*full)
+		rest := len(gguftest.Encode(nil, list)) - len(gguftest.Encode(nil, emptied(list)))
+		for _, x := range file.TensorBytes(device, Stored) {
+			rest -= x.File
+		}
+		require.True(t, rest >= 0 && rest < 32*len(list), "%d bytes are of no tensor", rest) // padding
 		require.NoError(t, file.Close())
 	}
+}
+
+// emptied are tensors of the same names and ranks without elements.
+func emptied(list []gguftest.Tensor) (out []gguftest.Tensor) {
+	for _, x := range list {
+		x.Shape, x.Data, x.Blocks = make([]int, len(x.Shape)), nil, []byte{}
+		x.Type = ggml.F32
+		out = append(out, x)
+	}
+	return out
 }
 
 // TestOpen_GGUFStoredScale: a scale that is NaN is refused with its tensor and row, whether blocks are kept or not.
@@ -226,6 +231,12 @@ func TestOpen_GGUFArchitectures(t *testing.T) {
 		defer func() { require.NoError(t, file.Close()) }()
 		want := newForward(t, w, nil, nil).logprobs(t, m.Flat(), len(m.IDs))
 		got := newForward(t, file.Weights(), nil, nil).logprobs(t, m.Flat(), len(m.IDs))
+		if m.Adapter != "" { // PEFT's, of the checkpoint
+			a, err := lora.Load(m.Adapter)
+			require.NoError(t, err)
+			sameBits(t, withLogits(t, w, a).logprobs(t, m.Flat(), len(m.IDs)),
+				withLogits(t, file.Weights(), a).logprobs(t, m.Flat(), len(m.IDs)), "logits with an adapter")
+		}
 		if !ggufModels[arch].offsetNorms {
 			sameBits(t, want, got, "logprobs")
 			return
@@ -293,7 +304,7 @@ func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 		case m.interleaved && strings.Contains(name, "k_proj"):
 			y.Data = pairRows(x.Data, c.NumKVHeads, c.HeadDim)
 		}
-		y.Name = ggufName(t, m, x.Name)
+		y.Name = fileName(t, m, x.Name)
 		list = append(list, y)
 	}
 	if s := c.RopeScaling; s != nil && s.Type == ropeLlama3 {
@@ -304,6 +315,40 @@ func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 		list = append(list, gguftest.Tensor{Name: ropeFactorsName, Shape: []int{len(factors)}, Data: factors})
 	}
 	return list
+}
+
+// TestConfig_GGUFTensor: each layer that an adapter may attach to is found in a file under the name, and its rows where
+// Open reads them.
+func TestConfig_GGUFTensor(t *testing.T) {
+	eachFixture(t, func(t *testing.T, _ *fixtures.Model, w *Weights) {
+		c := w.Config
+		for _, l := range c.Adaptable() {
+			name := l.Name + weightSuffix
+			arch, file, row, err := c.GGUFTensor(name)
+			if l.Name == headLayer && c.TieEmbeddings {
+				require.ErrorContains(t, err, "no matrix of a "+c.ModelType+" is called lm_head.weight")
+				continue
+			}
+			require.NoError(t, err)
+			back, ok := ggufModels[arch].checkpointName(file)
+			require.True(t, ok)
+			require.Equal(t, name, back)
+			heads := map[string]int{"q": c.NumHeads, "k": c.NumKVHeads}[strings.TrimSuffix(file[len(file)-8:], ".weight")]
+			if !ggufModels[arch].interleaved || heads == 0 {
+				require.Equal(t, 3, row(3))
+				continue
+			}
+			rows := make([]float32, l.Out)
+			for i := range rows {
+				rows[i] = float32(i)
+			}
+			for i, from := range pairRows(rows, heads, c.HeadDim) {
+				require.Equal(t, i, row(int(from)), name)
+			}
+		}
+	})
+	_, _, _, err := smallConfig(true).GGUFTensor("model.norm.weight")
+	require.ErrorContains(t, err, "model.norm.weight")
 }
 
 // pairRows writes the rows i and i + size/2 of each head one behind the other.

@@ -124,6 +124,14 @@ func (t ggufTensor) Read(dst []float32, first int) {
 	}
 }
 
+// part is the data of the part of a tensor of a file that is an expert's, or all of it.
+func (t ggufTensor) part() []byte {
+	if len(t.shape) == len(t.Shape) {
+		return t.Data
+	}
+	return t.Data[t.Type.Bytes(t.first):][:t.Type.Bytes(Spec{Shape: t.shape}.size())]
+}
+
 // row returns the blocks of a row of a matrix.
 func (t ggufTensor) row(i int) []byte {
 	bytes := t.Type.Bytes(t.shape[1])
@@ -159,8 +167,11 @@ func (s *ggufSet) Names() []string { return slices.Clone(s.names) }
 // Tensor returns a tensor by its name in a checkpoint.
 func (s *ggufSet) Tensor(name string) (storedTensor, bool) {
 	t, ok := s.tensors[name]
-	stored := storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.Data, Check: t.Check, Read: t.Read}
-	if ok && len(t.shape) == 2 && t.shift == 0 {
+	if !ok {
+		return storedTensor{}, false
+	}
+	stored := storedTensor{Shape: t.shape, Type: t.Type.String(), Data: t.part(), Check: t.Check, Read: t.Read}
+	if len(t.shape) == 2 && t.shift == 0 {
 		stored.Kind, stored.Row = t.Type, t.row
 	}
 	return stored, ok

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -8,10 +9,13 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/gomlx/compute/dtypes"
+
 	"github.com/goart-dev/art/backend/device/cpu"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/lora"
+	"github.com/goart-dev/art/model"
 )
 
 func init() {
@@ -26,7 +30,11 @@ config.json alone.
 
 ` + models + `
 
-Memory is that of the local backend: the weights in float32, and for each length the KV cache, in
+Of a GGUF file it says what the tensors of each type take in the file, and on the CPU device with
+matrices of each type that --weights may be; --tensors has a line for each tensor. Types that take
+more as they are stored than in the file are marked.
+
+Memory is that of the local backend: the weights in --weights, and for each length the KV cache, in
 blocks of 32 tokens, and the intermediate results; for training also the copies of a LoRA adapter,
 the compiled graphs that are kept, and the intermediate results of the micro-batches of all workers,
 when every token is trained on.
@@ -50,7 +58,9 @@ the rest of the process.`,
 			flags.BoolVar(&i.plan.full, "full", false, "training of all weights, in place of an adapter")
 			flags.StringVar(&i.plan.on, "device", "",
 				"`device` to list programs and memory of, such as xla:cuda; it is not opened")
-			flags.StringVar(&i.weights, "weights", "float32", "`type` of matrices on it: float32, bfloat16 or int8")
+			flags.StringVar(&i.weights, "weights", "", "`type` of matrices: stored (as a GGUF file has them, on the CPU), float32,\n"+
+				"bfloat16, or int8 on a device of XLA; default: stored for a GGUF file on\nthe CPU, else float32")
+			flags.BoolVar(&i.tensors, "tensors", false, "list the tensors of a GGUF file")
 			flags.StringVar(&i.cacheType, "cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
 			flags.IntVar(&i.plan.workers, "workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
 			return i.run
@@ -60,53 +70,68 @@ the rest of the process.`,
 
 // inspector is the verb model inspect with its flags.
 type inspector struct {
-	asJSON                      bool
+	asJSON, tensors             bool
 	lengths, weights, cacheType string
 	adapter                     loraFlags
 	plan                        memoryPlan
 }
 
-// run prints what a model is. A model that cannot be used is an error, after what is known of it.
-func (i *inspector) run(args []string, stdout, _ io.Writer) error {
+// check reports flags that are wrong for any model.
+func (i *inspector) check() error {
 	p := i.plan
 	kind, _, _ := strings.Cut(p.on, ":")
 	_, known := matrixTypes[i.weights]
 	switch {
-	case len(args) != 1:
-		return badUsage("one model: art model inspect [flags] MODEL")
 	case p.slots < 1 || i.adapter.lora.Rank < 0 || p.workers < 1 || p.tokens < 0:
 		return badUsage("--slots %d --rank %d --workers %d --cache-tokens %d: want slots and workers > 0, the others >= 0",
 			p.slots, i.adapter.lora.Rank, p.workers, p.tokens)
 	case p.full && !i.adapter.empty():
 		return badUsage("--full trains all weights: leave --rank, --targets, --target-pattern, --rank-of and --dora out")
-	case !known:
-		return badUsage("--weights %s: want float32, bfloat16 or int8", i.weights)
+	case p.full && i.weights == "stored":
+		return badUsage("--full --weights stored: quantized weights cannot be trained; take float32")
+	case !known && i.weights != "":
+		return badUsage("--weights %s: want float32, bfloat16, int8 or stored", i.weights)
 	case i.cacheType != "float32" && i.cacheType != "bfloat16":
 		return badUsage("--cache-type %s: want float32 or bfloat16", i.cacheType)
-	case p.on == "" && (i.weights != "float32" || i.cacheType != "float32"):
-		return badUsage("--weights %s --cache-type %s: they are those of --device, which is not given", i.weights,
-			i.cacheType)
+	case p.on == "" && i.cacheType != "float32":
+		return badUsage("--cache-type %s: it is that of --device, which is not given", i.cacheType)
 	case p.on != "" && kind != cpu.Name && kind != "xla":
 		return badUsage("--device %s: want cpu, or a device of XLA such as xla:cpu or xla:cuda", p.on)
-	case kind == cpu.Name && (i.weights == "int8" || i.cacheType == "bfloat16"):
-		return badUsage("--device %s --weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need "+
-			"a device of XLA", p.on, i.weights, i.cacheType)
+	case kind != "xla" && (i.weights == "int8" || i.cacheType == "bfloat16"):
+		return badUsage("--weights %s --cache-type %s: matrices in int8 and a KV cache in bfloat16 need a device of XLA",
+			cmp.Or(i.weights, "float32"), i.cacheType)
+	case kind == "xla" && i.weights == "stored":
+		return badUsage("--device %s --weights stored: matrices of a GGUF file are kept on the CPU device alone", p.on)
 	}
-	if i.lengths != "" {
-		var err error
-		if p.lengths, err = countList("lengths", i.lengths, 2); err != nil {
-			return err
-		}
+	return nil
+}
+
+// run prints what a model is. A model that cannot be used is an error, after what is known of it.
+func (i *inspector) run(args []string, stdout, _ io.Writer) error {
+	if len(args) != 1 {
+		return badUsage("one model: art model inspect [flags] MODEL")
+	}
+	err := i.check()
+	p := i.plan
+	if i.lengths != "" && err == nil {
+		p.lengths, err = countList("lengths", i.lengths, 2)
+	}
+	if err != nil {
+		return err
 	}
 	l := i.adapter.chosen()
 	p.adapter = lora.Config{Rank: l.Rank, Targets: l.Targets, Pattern: l.TargetPattern, Ranks: l.Ranks, DoRA: l.DoRA}
-	p.matrices, p.cacheType = matrixTypes[i.weights], matrixTypes[i.cacheType]
+	p.cacheType = matrixTypes[i.cacheType]
 	r, config, err := examine(args[0])
 	if err != nil {
 		return err
 	}
 	var problem error
 	if config != nil {
+		if p.weights, err = i.matrices(&r, config); err != nil {
+			return err
+		}
+		p.matrices = matrixTypes[r.Weights]
 		r.Memory, problem = p.memory(config, r.Adapter)
 		if p.on != "" && problem == nil {
 			r.GPU = gpuOf(p.on)
@@ -115,7 +140,30 @@ func (i *inspector) run(args []string, stdout, _ io.Writer) error {
 	} else {
 		problem = errors.New(r.Problem)
 	}
-	return errors.Join(writeResult(stdout, i.asJSON, r, r.table()), problem)
+	text := r.table()
+	if i.tensors {
+		text += r.tensorTable()
+	} else {
+		r.Tensors = nil
+	}
+	return errors.Join(writeResult(stdout, i.asJSON, r, text), problem)
+}
+
+// matrices chooses the type of --weights for a model, and returns what the weights take on the CPU device in bytes.
+func (i *inspector) matrices(r *inspection, c *model.Config) (bytes float64, err error) {
+	r.Weights = cmp.Or(i.weights, "float32")
+	onXLA := strings.HasPrefix(i.plan.on, "xla")
+	switch {
+	case r.Held == nil && (i.weights == "stored" || i.tensors):
+		return 0, badUsage("%s is no GGUF file: leave --tensors and --weights stored out", r.Model)
+	case onXLA:
+		return plan.WeightBytes(c, dtypes.Float32), nil
+	case r.Held == nil:
+		return plan.WeightBytes(c, matrixTypes[r.Weights]), nil
+	case i.weights == "" && !i.plan.full:
+		r.Weights = "stored"
+	}
+	return r.Held.in(r.Weights), nil
 }
 
 // inspection is what model inspect prints.
@@ -131,10 +179,14 @@ type inspection struct {
 	Missing      bool           `json:"weights_missing,omitempty"` // the folder has none: sizes are those of config.json
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
-	Memory       []lengthMemory `json:"memory,omitempty"`
-	GPU          *gpuReport     `json:"gpu,omitempty"`
-	Device       []deviceReport `json:"device,omitempty"`
-	Problem      string         `json:"problem,omitempty"` // why it cannot be used
+	// Of a GGUF file: what all tensors take on the CPU device, and each of them.
+	Held    *heldBytes     `json:"held,omitempty"`
+	Tensors []tensorReport `json:"tensors,omitempty"`
+	Weights string         `json:"weights,omitempty"` // type of the matrices that Memory and Device are for
+	Memory  []lengthMemory `json:"memory,omitempty"`
+	GPU     *gpuReport     `json:"gpu,omitempty"`
+	Device  []deviceReport `json:"device,omitempty"`
+	Problem string         `json:"problem,omitempty"` // why it cannot be used
 }
 
 // adapterReport describes the adapter of a run.
@@ -153,6 +205,8 @@ type storedType struct {
 	Tensors    int    `json:"tensors"`
 	Parameters int64  `json:"parameters"`
 	Bytes      int64  `json:"bytes"`
+	// Held is, of a GGUF file, what those that belong to the model take.
+	Held *heldBytes `json:"held,omitempty"`
 }
 
 // modelShape is what a configuration says.
@@ -230,8 +284,12 @@ func (r inspection) table() string {
 		line("context", "%s", quantity.Of(s.Context, "token"))
 	}
 	line("parameters", "%d", r.Parameters)
+	name := "weights"
 	for _, text := range r.weights() {
-		line("weights", "%s", text)
+		line(name, "%s", text)
+		if r.Held != nil {
+			name = ""
+		}
 	}
 	line("template", "%s", r.Template.text())
 	for _, text := range r.Template.notes() {
@@ -263,6 +321,9 @@ func (r inspection) table() string {
 func (r inspection) weights() (lines []string) {
 	if r.Missing {
 		return []string{"none in the folder"}
+	}
+	if r.Held != nil {
+		return r.heldLines()
 	}
 	for _, t := range r.Types {
 		lines = append(lines,

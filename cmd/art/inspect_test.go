@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/dev/gguftest"
 	"github.com/goart-dev/art/internal/dev/hubtest"
+	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
@@ -220,6 +222,121 @@ func TestInspect_GGUF(t *testing.T) {
 		t.Errorf("%s", stdout)
 	}
 	positive(t, object, "parameters", "bytes")
+}
+
+// TestInspect_Held: what tensors take in a GGUF file and on the CPU device: the sums are those of the tensors, and the
+// memory is that of matrices as they are stored, or of the type that is given.
+func TestInspect_Held(t *testing.T) {
+	path := gguftest.Quantized(t, "../../model/tiny")
+	inspect := func(args ...string) inspection {
+		return output[inspection](t, slices.Concat([]string{"model", "inspect", "--json", "--lengths", "64"}, args,
+			[]string{path})...)
+	}
+	stored := inspect("--tensors")
+	w := tinyWeights(t)
+	var held heldBytes
+	for i, x := range stored.Tensors {
+		blocks, numbers := int64(len(w.Tensors[i].Data)/32*34), float64(len(w.Tensors[i].Data))
+		want := tensorReport{Name: w.Tensors[i].Name, Type: "Q8_0", Shape: w.Tensors[i].Shape, File: blocks,
+			Held: heldBytes{4 * numbers, 2 * numbers, x.Held.Stored}}
+		if len(x.Shape) == 1 {
+			want.Type, want.File, want.Held = "F32", int64(4*numbers), heldBytes{4 * numbers, 4 * numbers, 4 * numbers}
+		}
+		if !reflect.DeepEqual(x, want) || x.Held.Stored < float64(x.File) || x.Held.Stored > 1.1*float64(x.File)+4096 {
+			t.Errorf("%+v, want %+v", x, want)
+		}
+		held = *held.plus(&x.Held)
+	}
+	if len(stored.Tensors) != len(w.Tensors) || *stored.Held != held || stored.Weights != "stored" ||
+		stored.Memory[0].Inference.Weights != held.Stored || *stored.Types[0].Held.plus(stored.Types[1].Held) != held {
+		t.Errorf("%+v", stored)
+	}
+	for weights, want := range map[string]float64{"float32": held.Float32, "bfloat16": held.BFloat16} {
+		if r := inspect("--weights", weights); r.Memory[0].Inference.Weights != want || r.Weights != weights || r.Tensors != nil {
+			t.Errorf("%s: %+v", weights, r.Memory)
+		}
+	}
+	if r := inspect("--full"); r.Weights != "float32" {
+		t.Errorf("all weights are trained in %s", r.Weights)
+	}
+	if r := inspect("--device", "xla:cpu", "--weights", "bfloat16"); r.Device[0].Weights != int64(held.BFloat16) ||
+		r.Memory[0].Inference.Weights != held.Float32 {
+		t.Errorf("%+v", r)
+	}
+	if r := inspect("--device", "cpu"); r.Device[0].Weights != int64(held.Stored) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestInspect_HeldText: types that take more than in the file are marked, with their tensors.
+func TestInspect_HeldText(t *testing.T) {
+	const hidden = 256
+	tensors := []gguftest.Tensor{
+		{Name: "token_embd.weight", Shape: []int{64, hidden}, Type: ggml.Q6_K},
+		{Name: "blk.0.attn_q.weight", Shape: []int{hidden, hidden}, Type: ggml.Q4_K},
+		{Name: "blk.0.attn_k.weight", Shape: []int{hidden, hidden}, Type: ggml.Q2_K},
+		{Name: "blk.0.attn_v.weight", Shape: []int{hidden, hidden}, Type: ggml.Q3_K},
+		{Name: "blk.0.attn_output.weight", Shape: []int{hidden, hidden}, Type: ggml.Q5_K},
+		{Name: "blk.0.ffn_gate.weight", Shape: []int{hidden, hidden}, Type: ggml.Q8_0},
+		{Name: "blk.0.ffn_up.weight", Shape: []int{hidden, hidden}, Type: ggml.F16},
+		{Name: "blk.0.ffn_down.weight", Shape: []int{hidden, hidden}, Type: ggml.BF16},
+	}
+	for _, name := range []string{"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"} {
+		tensors = append(tensors, gguftest.Tensor{Name: name + ".weight", Shape: []int{hidden}})
+	}
+	for i, x := range tensors {
+		n := x.Shape[0]
+		if len(x.Shape) == 2 {
+			n *= hidden
+		}
+		tensors[i].Blocks = make([]byte, x.Type.Bytes(n))
+	}
+	path := gguftest.Write(t, []gguftest.Value{
+		{Key: "general.architecture", Value: "llama"}, {Key: "llama.block_count", Value: uint32(1)},
+		{Key: "llama.context_length", Value: uint32(64)}, {Key: "llama.embedding_length", Value: uint32(hidden)},
+		{Key: "llama.feed_forward_length", Value: uint32(hidden)}, {Key: "llama.attention.head_count", Value: uint32(4)},
+		{Key: "llama.attention.layer_norm_rms_epsilon", Value: float32(1e-6)},
+	}, tensors)
+	status, stdout, stderr := command("model", "inspect", "--lengths", "64", "--tensors", path)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d, standard error %q", status, stderr)
+	}
+	plain := strings.Join(strings.Fields(stdout), " ")
+	for _, want := range []string{"weights tensors parameters file", " sum 11 ", "* stored with more bits than in the file",
+		" model.layers.0.self_attn.k_proj.weight Q2_K [256 256] "} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	marked := map[string]int{}
+	for line := range strings.Lines(stdout) {
+		for _, word := range strings.Fields(line) {
+			if _, ok := map[string]bool{"Q6_K": true, "Q4_K": true, "Q2_K": true, "Q3_K": true, "Q5_K": true, "Q8_0": true,
+				"F16": true, "BF16": true, "F32": true}[word]; ok && strings.HasSuffix(line, "*\n") {
+				marked[word]++
+			}
+		}
+	}
+	if want := map[string]int{"Q6_K": 2, "Q2_K": 2, "Q3_K": 2, "F16": 2}; !reflect.DeepEqual(marked, want) {
+		t.Errorf("marked are %v\n%s", marked, stdout)
+	}
+	checkWidth(t, stdout[:strings.Index(stdout, "template")])
+}
+
+// TestInspect_Quantized: what quantized the weights of a folder is named, with its tensors, whatever their types.
+func TestInspect_Quantized(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range tinyFolder(t) {
+		if name == "config.json" {
+			content = slices.Concat([]byte(`{"quantization_config": {"quant_method": "awq", "bits": 4},`), content[1:])
+		}
+		file(t, dir, name, string(content))
+	}
+	status, stdout, stderr := command("model", "inspect", dir)
+	if status != 1 || !strings.Contains(stderr, "quantized by AWQ with 4 bits") || !strings.Contains(stderr, "use a GGUF file") ||
+		!strings.Contains(stdout, "parameters") {
+		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
+	}
 }
 
 // TestInspect_ConfigAlone: a folder with config.json alone says what the configuration tells, also of a large mixture
@@ -441,9 +558,13 @@ func TestInspect_Fails(t *testing.T) {
 		{"model inspect --lengths 1 tiny", 2, `--lengths 1: "1" is not one of the numbers of 2 or more`},
 		{"model inspect --lengths 64,x tiny", 2, `--lengths 64,x: "x" is not one of the numbers`},
 		{"model inspect --slots 0 tiny", 2, "inspect: --slots 0 --rank 0"},
-		{"model inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16 or int8"},
-		{"model inspect --cache-type bfloat16 tiny", 2, "they are those of --device, which is not given"},
-		{"model inspect --weights bfloat16 tiny", 2, "they are those of --device, which is not given"},
+		{"model inspect --weights int4 tiny", 2, "--weights int4: want float32, bfloat16, int8 or stored"},
+		{"model inspect --cache-type bfloat16 tiny", 2, "it is that of --device, which is not given"},
+		{"model inspect --weights int8 tiny", 2, "need a device of XLA"},
+		{"model inspect --weights stored tiny", 2, "tiny is no GGUF file"},
+		{"model inspect --tensors tiny", 2, "tiny is no GGUF file"},
+		{"model inspect --full --weights stored tiny", 2, "cannot be trained; take float32"},
+		{"model inspect --device xla:cpu --weights stored tiny", 2, "kept on the CPU device alone"},
 		{"model inspect --device cpu --cache-type bfloat16 tiny", 2, "need a device of XLA"},
 		{"model inspect --device cpu --weights int8 tiny", 2, "need a device of XLA"},
 		{"model inspect --device cuda tiny", 2, "--device cuda: want cpu, or a device of XLA such as xla:cpu or xla:cuda"},

@@ -30,6 +30,7 @@ type memoryPlan struct {
 	full           bool         // all weights are trained
 	on             string       // the device that programs are listed for; "" for none
 	matrices       dtypes.DType // of its weights
+	weights        float64      // what they take on the CPU device, bytes
 	cacheType      dtypes.DType
 }
 
@@ -88,6 +89,7 @@ func (p memoryPlan) memory(c *model.Config, run *adapterReport) ([]lengthMemory,
 		if m.Inference, err = engine.Plan(serving, layout); err != nil {
 			return list, err
 		}
+		m.Inference.Weights = p.weights
 		opts := trainer.Options{Device: device, Workers: p.workers}
 		if m.Training, err = trainer.Plan(c, trained, length, opts); err != nil {
 			return list, err
@@ -197,7 +199,7 @@ func (r trainingReport) shapes() string {
 
 // matrixTypes are the types of --weights.
 var matrixTypes = map[string]dtypes.DType{
-	"float32": dtypes.Float32, "bfloat16": dtypes.BFloat16, "int8": dtypes.Int8,
+	"float32": dtypes.Float32, "bfloat16": dtypes.BFloat16, "int8": dtypes.Int8, "stored": model.Stored,
 }
 
 // deviceReport is what serving and training take on a device that is named by --device: from sizes alone, without
@@ -230,10 +232,14 @@ func (p memoryPlan) device(c *model.Config, run *adapterReport) (list []deviceRe
 			Config: c, Slots: p.slots, Context: length, CacheTokens: cmp.Or(p.tokens, p.slots*length),
 			FewShapes: profile.SlowCompile, DecodeSteps: profile.TokensPerCall,
 		}
-		m := plan.Sampling{
+		sampling := plan.Sampling{
 			Config: c, On: profile, Slots: opts.Slots, Context: length, CacheTokens: opts.CacheTokens,
 			Matrices: p.matrices, CacheType: p.cacheType,
-		}.Memory()
+		}
+		if p.on == cpu.Name {
+			sampling.WeightBytes = p.weights
+		}
+		m := sampling.Memory()
 		r := deviceReport{
 			Device: p.on, Length: length, Slots: p.slots, Weights: int64(m.Weights),
 			Cache: int64(m.Cache), Work: int64(m.Work), Programs: engine.Programs(opts),

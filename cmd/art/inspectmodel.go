@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,7 +139,8 @@ func examineGGUF(path string) (r inspection, config *model.Config, err error) {
 		return r, nil, nil //nolint:nilerr // the report says it
 	}
 	r.Shape, r.Architecture = shapeOf(c.Config), strings.Join(c.Config.Architectures, ", ")
-	return r, c.Config, c.Close()
+	err = r.tensorsOf(c)
+	return r, c.Config, errors.Join(err, c.Close())
 }
 
 // templateOf describes how chats are rendered, and what of tools is not.

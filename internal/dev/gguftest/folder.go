@@ -91,11 +91,12 @@ func folderValues(dir string) ([]Value, error) {
 	}
 	vocabulary, err := vocabularyValues(dir)
 	return append(vocabulary,
-		Value{"general.architecture", "qwen3"},
+		Value{"general.architecture", "qwen3"}, Value{"general.name", "Tiny GGUF"},
 		Value{"qwen3.block_count", c.Layers}, Value{"qwen3.context_length", c.Context},
 		Value{"qwen3.embedding_length", c.Hidden},
 		Value{"qwen3.feed_forward_length", c.MLP}, Value{"qwen3.attention.head_count", c.Heads},
 		Value{"qwen3.attention.head_count_kv", c.KVHeads}, Value{"qwen3.attention.key_length", c.HeadDim},
+		Value{"qwen3.attention.value_length", c.HeadDim},
 		Value{"qwen3.attention.layer_norm_rms_epsilon", c.Eps}, Value{"qwen3.rope.freq_base", c.Theta},
 		Value{"tokenizer.ggml.eos_token_id", c.EOS},
 	), err
