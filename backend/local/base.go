@@ -26,6 +26,7 @@ import (
 type base struct {
 	baseKey
 	name      string // as [art.ModelOptions].Base says
+	original  string // the checkpoint that a GGUF file says it was made from
 	matrices  dtypes.DType
 	config    *model.Config
 	params    *model.Params
@@ -132,7 +133,8 @@ func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base
 	if err != nil {
 		return nil, err
 	}
-	s = &base{baseKey: at, name: name, matrices: matrices, config: open.Config, tokenizer: open.Tokenizer, booking: p}
+	s = &base{baseKey: at, name: name, original: open.Original, matrices: matrices, config: open.Config,
+		tokenizer: open.Tokenizer, booking: p}
 	if err := s.load(ctx, open, b); err != nil {
 		b.memory.GiveBack(p)
 		switch {

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -125,6 +126,53 @@ func TestRegister_GGUFThreats(t *testing.T) {
 		stored, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, stored, name)
+	}
+}
+
+// TestRegister_GGUFOriginal: the adapter of a run on a GGUF file names the checkpoint that the file says it was made
+// from, not the path of the file, which the run records.
+func TestRegister_GGUFOriginal(t *testing.T) {
+	b, path := open(t, t.TempDir()), gguftest.Folder(t, "../../model/tiny")
+	m := art.NewModel("run", &art.ModelOptions{Base: path})
+	require.NoError(t, m.Register(t.Context(), b))
+	dir, err := b.Dir(m)
+	require.NoError(t, err)
+	for file, want := range map[string]string{
+		"model.json": path, filepath.Join("checkpoints", "0000", "adapter_config.json"): "Tiny",
+	} {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		require.NoError(t, err)
+		var c struct {
+			Base    string `json:"base"`
+			Adapter string `json:"base_model_name_or_path"`
+		}
+		require.NoError(t, json.Unmarshal(content, &c))
+		require.Equal(t, want, c.Base+c.Adapter, file)
+	}
+}
+
+// TestRegister_Quantized: weights that were quantized for another library are refused, by the name of the method.
+func TestRegister_Quantized(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../model/tiny")))
+	content, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	for want, config := range map[string]string{
+		"bitsandbytes": `"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}`,
+		"GPTQ":         `"quantization_config": {"quant_method": "gptq", "bits": 4}`,
+		"AWQ":          `"quantization_config": {"quant_method": "awq", "bits": 4}`,
+		"compressed-tensors (float-quantized)": `"quantization_config": {"quant_method": "compressed-tensors",
+			"format": "float-quantized"}`,
+		"FP8 of FBGEMM":    `"quantization_config": {"quant_method": "fbgemm_fp8"}`,
+		"fine-grained FP8": `"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}`,
+		"MLX with 4 bits":  `"quantization": {"group_size": 64, "bits": 4}`,
+	} {
+		quantized := append([]byte("{"+config+","), content[1:]...)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), quantized, 0o600))
+		err := art.NewModel("run", &art.ModelOptions{Base: dir}).Register(t.Context(), open(t, t.TempDir()))
+		require.ErrorIs(t, err, art.ErrBaseModel)
+		require.ErrorContains(t, err, "quantized by "+want)
+		require.ErrorContains(t, err, "use a GGUF file of the model")
 	}
 }
 

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -78,10 +79,10 @@ func (p policy) upload(s *base) (*engine.Adapter, error) {
 }
 
 // save writes a policy into a folder: an adapter in the form of PEFT, or a model with its tokenizer, which is a base
-// model for others. name is that of the base.
+// model for others. name is that of the base, where this does not name the checkpoint that it was made from.
 func (p policy) save(dir string, s *base, name string) error {
 	if !p.full() {
-		return p.adapter.Save(dir, name)
+		return p.adapter.Save(dir, cmp.Or(s.original, name))
 	}
 	c := *p.weights.Config
 	c.TorchDType = model.Float32

@@ -8,10 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/goart-dev/art/internal/basemodel"
+	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -108,8 +111,8 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 
 func init() {
 	verbs["model export"] = verb{
-		summary: "write a model, with a merged adapter",
-		args:    "MODEL FOLDER",
+		summary: "write a model with a merged adapter, or an adapter",
+		args:    "MODEL FOLDER|FILE",
 		runs:    true,
 		text: `
 Writes a model into a new folder that transformers, vLLM and this library read: config.json, the
@@ -119,48 +122,71 @@ weights as safetensors, and the tokenizer. A LoRA adapter, that of the run or th
 ` + models + `
 
 The merge computes in float32 or float64 and rounds once, to the type that is written. The quantized
-weights of a GGUF file are dequantized: four or two bytes each.`,
+weights of a GGUF file are dequantized: four or two bytes each.
+
+With --format peft the adapter alone is written, into a new folder that PEFT and vLLM read; one that
+was trained on a GGUF file belongs to the checkpoint on the hub too, and names it where the file
+says it. With --format gguf it becomes a new GGUF file, which llama.cpp adds to a GGUF file of the
+model with --lora: the one that it was trained on, or one of other types.`,
 		define: func(flags *flag.FlagSet) action {
 			var e exporter
 			flags.BoolVar(&e.asJSON, "json", false, "print one JSON object: folder, files")
 			flags.StringVar(&e.adapter, "adapter", "", "`folder` of a LoRA adapter, or of a run")
-			flags.StringVar(&e.dtype, "dtype", model.Float32, "float32 or bfloat16, the `type` of the weights")
-			flags.Int64Var(&e.shard, "shard", 5e9, "maximum `bytes` of weights in a file; 0 is no limit")
+			flags.StringVar(&e.format, "format", "model", "`what` is written: model, peft or gguf")
+			flags.StringVar(&e.dtype, "dtype", model.Float32,
+				"`type` of the numbers: float32, or of a model bfloat16, of gguf float16")
+			flags.Int64Var(&e.shard, "shard", defaultShard, "maximum `bytes` of weights in a file of a model; 0 is no limit")
 			return e.run
 		},
 	}
 }
 
+// defaultShard is how many bytes of weights a file has at most.
+const defaultShard = 5e9
+
 // exporter is the verb model export with its flags.
 type exporter struct {
-	asJSON         bool
-	adapter, dtype string
-	shard          int64
+	asJSON                 bool
+	adapter, format, dtype string
+	shard                  int64
 }
 
 // exported is what model export prints.
 type exported struct {
-	Folder string       `json:"folder"`
+	Folder string       `json:"folder"` // that the files are in
 	Files  []pulledFile `json:"files"`
 }
 
-// run writes a model.
+// exportTypes are the values of --dtype for those of --format.
+var exportTypes = map[string][]string{
+	"model": {model.Float32, model.BFloat16}, "peft": {model.Float32}, "gguf": {model.Float32, "float16"},
+}
+
+// run writes a model or an adapter.
 func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
-	if len(args) != 2 || e.shard < 0 {
-		return badUsage("want MODEL and FOLDER, and --shard of 0 or more")
-	}
-	if e.dtype != model.Float32 && e.dtype != model.BFloat16 {
+	types, ok := exportTypes[e.format]
+	switch {
+	case len(args) != 2 || !ok || e.shard < 0:
+		return badUsage("want MODEL and FOLDER or FILE, --format model, peft or gguf, and --shard of 0 or more")
+	case e.format == "model" && !slices.Contains(types, e.dtype):
 		return badUsage("--dtype %s: want float32 or bfloat16. Rounding merged weights to a quantized type would change the "+
 			"policy that was trained: to keep the file as it is, use it with the adapter (art serve RUN), or quantize what is "+
-			"exported with llama-quantize and measure it again", e.dtype)
+			"exported (art model quantize) and measure it again", e.dtype)
+	case !slices.Contains(types, e.dtype):
+		return badUsage("--format %s --dtype %s: want %s", e.format, e.dtype, strings.Join(types, " or "))
+	case e.format != "model" && e.shard != defaultShard:
+		return badUsage("--format %s --shard %d: an adapter is one file", e.format, e.shard)
 	}
-	dir := args[1]
 	s, err := find(args[0])
 	if err == nil {
 		s, err = s.with(e.adapter)
 	}
 	if err != nil {
 		return err
+	}
+	if s.adapter == "" && e.format != "model" {
+		return badUsage("--format %s: %s has no adapter; name a run that trains one, or its folder with --adapter", e.format,
+			args[0])
 	}
 	base, err := basemodel.Open(s.path)
 	if err != nil {
@@ -173,30 +199,65 @@ func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
 			return err
 		}
 	}
-	if err := base.Export(dir, adapter, &model.SaveOptions{DType: e.dtype, ShardBytes: e.shard}); err != nil {
-		return err
+	out := exported{Folder: args[1]}
+	switch e.format {
+	case "gguf":
+		out.Folder = filepath.Dir(args[1])
+		err = writeGGUFAdapter(args[1], base, adapter, e.dtype)
+	case "peft":
+		err = base.ExportPEFT(args[1], s.name, adapter)
+	default:
+		err = base.Export(args[1], adapter, &model.SaveOptions{DType: e.dtype, ShardBytes: e.shard})
 	}
-	out := exported{Folder: dir}
-	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if !entry.IsDir() {
-			out.Files = append(out.Files, pulledFile{entry.Name(), info.Size()})
-		}
+	if out.Files, err = exportedFiles(args[1]); err != nil {
+		return err
 	}
 	if e.asJSON {
 		return writeJSON(stdout, out)
 	}
 	for _, f := range out.Files {
-		if err := write(stdout, fmt.Sprintf("%11s  %s\n", quantity.Bytes(f.Bytes), filepath.Join(dir, f.Name))); err != nil {
+		path := filepath.Join(out.Folder, f.Name)
+		if err := write(stdout, fmt.Sprintf("%11s  %s\n", quantity.Bytes(f.Bytes), path)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeGGUFAdapter writes an adapter into a new file, which is not left there where that fails.
+func writeGGUFAdapter(path string, base *basemodel.Base, a *lora.Adapter, dtype string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	kind := map[string]ggml.Type{model.Float32: ggml.F32, "float16": ggml.F16}[dtype]
+	if err := errors.Join(base.WriteGGUFAdapter(f, a, kind), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// exportedFiles lists a file, or those in a folder.
+func exportedFiles(path string) (list []pulledFile, err error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		return []pulledFile{{filepath.Base(path), info.Size()}}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return nil, err
+		}
+		if !entry.IsDir() {
+			list = append(list, pulledFile{entry.Name(), info.Size()})
+		}
+	}
+	return list, nil
 }

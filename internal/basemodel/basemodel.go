@@ -21,7 +21,11 @@ import (
 type Base struct {
 	*model.Checkpoint
 	Tokenizer *tokenizer.Tokenizer
-	path      string
+	// Original is the name of the checkpoint that a GGUF file was made from, to which adapters belong as well; "" where
+	// the file does not say it, and for other models.
+	Original string
+
+	path string
 }
 
 // Open opens [tiny.Name], a folder or a GGUF file. A tokenizer with more ids than the model has embeddings is an error.
@@ -30,7 +34,7 @@ func Open(path string) (*Base, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := Tokenizer(path)
+	t, original, err := describe(path)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -38,7 +42,7 @@ func Open(path string) (*Base, error) {
 		err := fmt.Errorf("the tokenizer has %d ids, the model %d: they do not belong together", n, c.Config.VocabSize)
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Base{c, t, path}, nil
+	return &Base{c, t, original, path}, nil
 }
 
 func openWeights(path string) (*model.Checkpoint, error) {
@@ -50,21 +54,30 @@ func openWeights(path string) (*model.Checkpoint, error) {
 
 // Tokenizer opens the tokenizer of a base model, with its chat template.
 func Tokenizer(path string) (*tokenizer.Tokenizer, error) {
+	t, _, err := describe(path)
+	return t, err
+}
+
+// describe returns what of a model is not in its weights: the tokenizer, and the name of the checkpoint of a GGUF file.
+func describe(path string) (t *tokenizer.Tokenizer, name string, err error) {
 	if path == tiny.Name {
-		return tokenizer.New(tiny.Tokenizer())
+		t, err = tokenizer.New(tiny.Tokenizer())
+		return t, "", err
 	}
 	if !IsFile(path) {
-		return tokenizer.Load(path)
+		t, err = tokenizer.Load(path)
+		return t, "", err
 	}
 	f, err := gguf.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	t, err := tokenizer.FromGGUF(f.Metadata())
+	metadata := f.Metadata()
+	t, err = tokenizer.FromGGUF(metadata)
 	if err != nil {
 		err = fmt.Errorf("%w (in %s)", err, path)
 	}
-	return t, errors.Join(err, f.Close())
+	return t, original(metadata), errors.Join(err, f.Close())
 }
 
 // IsFile reports whether there is a file, not a folder, at path.
@@ -87,11 +100,7 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 		o = *opts
 	}
 	if a != nil {
-		var layers []lora.LayerShape
-		for _, l := range b.Config.Adaptable() {
-			layers = append(layers, lora.LayerShape(l))
-		}
-		if err := errors.Join(a.Check(layers), b.checkTied(a)); err != nil {
+		if err := errors.Join(b.check(a), b.checkTied(a, "merged")); err != nil {
 			return err
 		}
 		o.Edit = func(name string, values []float32) error {
@@ -101,12 +110,7 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 			return opts.Edit(name, values)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s is not empty: name a new folder", dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := newFolder(dir); err != nil {
 		return err
 	}
 	if err := ExportTokenizer(b.path, dir); err != nil {
@@ -115,11 +119,31 @@ func (b *Base) Export(dir string, a *lora.Adapter, opts *model.SaveOptions) erro
 	return b.Save(dir, &o)
 }
 
+// newFolder makes a folder, which may be there if it is empty.
+func newFolder(dir string) error {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: name a new folder", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755)
+}
+
+// check reports layers of an adapter that the model lacks.
+func (b *Base) check(a *lora.Adapter) error {
+	var layers []lora.LayerShape
+	for _, l := range b.Config.Adaptable() {
+		layers = append(layers, lora.LayerShape(l))
+	}
+	return a.Check(layers)
+}
+
 // checkTied reports an adapter of the embedding or the head of a model in which these are one matrix: the sums differ.
-func (b *Base) checkTied(a *lora.Adapter) error {
+func (b *Base) checkTied(a *lora.Adapter, done string) error {
 	for _, name := range []string{"model.embed_tokens", "lm_head"} {
 		if _, ok := a.Layer(name); ok && b.Config.TieEmbeddings {
-			return fmt.Errorf("the adapter has %s, which cannot be merged: embedding and head of the base are one matrix", name)
+			return fmt.Errorf("the adapter has %s, which cannot be %s: embedding and head of the base are one matrix", name,
+				done)
 		}
 	}
 	return nil

@@ -147,9 +147,11 @@ var layers = map[string]layer{
 	"backend/device/xla": {
 		mods: append([]string{"github.com/gomlx/go-xla", "github.com/klauspost/cpuid/v2"}, gomlx...),
 	},
-	"internal/dev/arttest":   {own: []string{"", "backend/driver", "backend/loop"}, light: true},
-	"internal/brief":         {},
-	"internal/basemodel":     {own: []string{"lora", "model", "model/tiny", "tokenizer", "internal/gguf"}},
+	"internal/dev/arttest": {own: []string{"", "backend/driver", "backend/loop"}, light: true},
+	"internal/brief":       {},
+	"internal/basemodel": {own: []string{
+		"lora", "model", "model/tiny", "tokenizer", "internal/float16", "internal/ggml", "internal/gguf",
+	}},
 	"internal/dev/bench/...": {any: true},
 	"internal/dev/cmd/...":   {any: true},
 	"internal/dev/learning":  {own: []string{"", "backend/driver", "backend/local"}},
