@@ -15,8 +15,8 @@ var quantizationKeys = []string{"quantization_config", "compression_config", "qu
 // Source: QuantizationMethod in transformers/utils/quantization_config.py, and vLLM's list
 var quantizers = map[string]string{
 	"aqlm": "AQLM", "auto-round": "AutoRound", "awq": "AWQ", "bitnet": "BitNet", "bitsandbytes": "bitsandbytes",
-	"eetq": "EETQ", "fbgemm_fp8": "FP8 of FBGEMM", "fp8": "fine-grained FP8", "gptq": "GPTQ", "higgs": "HIGGS", "hqq": "HQQ",
-	"modelopt": "ModelOpt", "mxfp4": "MXFP4", "quanto": "Quanto", "spqr": "SpQR", "vptq": "VPTQ",
+	"eetq": "EETQ", "fbgemm_fp8": "FP8 of FBGEMM", "fp8": "fine-grained FP8", "gptq": "GPTQ", "higgs": "HIGGS",
+	"hqq": "HQQ", "modelopt": "ModelOpt", "mxfp4": "MXFP4", "quanto": "Quanto", "spqr": "SpQR", "vptq": "VPTQ",
 }
 
 // checkQuantized reports weights that were quantized for another library, and the keys that say so.

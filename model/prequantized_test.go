@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLoadConfig_Quantized: weights that were quantized for another library are refused once, by the name of the method,
-// with what to use. The values are those of published configurations.
+// TestLoadConfig_Quantized: weights that were quantized for another library are refused once, by the name of the
+// method, with what to use. The values are those of published configurations.
 func TestLoadConfig_Quantized(t *testing.T) {
 	type object = map[string]any
 	mlx := object{"group_size": 64, "bits": 4, "mode": "affine"}

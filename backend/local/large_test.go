@@ -79,7 +79,7 @@ func TestLarge_Memory(t *testing.T) {
 	require.NoError(t, err)
 	p := e.base.booking
 	planned := p.Least() + p.Training
-	t.Logf("file %.2f GB; planned %.2f GB: weights %.2f, cache %.2f, work %.2f, programs %.2f, training %.2f, process %.2f; "+
+	t.Logf("file %.2f GB; planned %.2f: weights %.2f, cache %.2f, work %.2f, programs %.2f, training %.2f, process %.2f; "+
 		"peak %.2f GB", size/1e9, planned/1e9, p.Weights/1e9, p.Cache/1e9, p.Work/1e9, p.Programs/1e9, p.Training/1e9,
 		plan.ProcessBytes/1e9, peak/1e9)
 	require.LessOrEqual(t, peak, planned)
@@ -126,8 +126,8 @@ func writeLarge(t *testing.T, path string, c *model.Config) float64 {
 	return float64(info.Size())
 }
 
-// moreBits reports whether Q4_K_M has six bits for a tensor: in the first and last eighth of the layers, and every third
-// of the others.
+// moreBits reports whether Q4_K_M has six bits for a tensor: in the first and last eighth of the layers, and every
+// third of the others.
 func moreBits(name string, layers int) bool {
 	if !strings.Contains(name, "ffn_down") && !strings.Contains(name, "attn_v") {
 		return false

@@ -58,8 +58,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExport_Adapters: an adapter for PEFT is the one that it was made of, and one for llama.cpp is a GGUF file, in half
-// the bytes with float16, and not left behind where it cannot be written.
+// TestExport_Adapters: an adapter for PEFT is the one that it was made of, and one for llama.cpp is a GGUF file, in
+// half the bytes with float16, and not left behind where it cannot be written.
 func TestExport_Adapters(t *testing.T) {
 	adapter, file := tinyAdapter(t, true), gguftest.Folder(t, "../../model/tiny")
 	dir := t.TempDir()

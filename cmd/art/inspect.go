@@ -58,8 +58,9 @@ the rest of the process.`,
 			flags.BoolVar(&i.plan.full, "full", false, "training of all weights, in place of an adapter")
 			flags.StringVar(&i.plan.on, "device", "",
 				"`device` to list programs and memory of, such as xla:cuda; it is not opened")
-			flags.StringVar(&i.weights, "weights", "", "`type` of matrices: stored (as a GGUF file has them, on the CPU), float32,\n"+
-				"bfloat16, or int8 on a device of XLA; default: stored for a GGUF file on\nthe CPU, else float32")
+			flags.StringVar(&i.weights, "weights", "",
+				"`type` of matrices: stored (as a GGUF file has them, on the CPU), float32,\n"+
+					"bfloat16, or int8 on a device of XLA; default: stored for a GGUF file on\nthe CPU, else float32")
 			flags.BoolVar(&i.tensors, "tensors", false, "list the tensors of a GGUF file")
 			flags.StringVar(&i.cacheType, "cache-type", "float32", "`type` of the KV cache on it: float32 or bfloat16")
 			flags.IntVar(&i.plan.workers, "workers", runtime.GOMAXPROCS(0), "micro-batches trained on at once")
@@ -284,13 +285,7 @@ func (r inspection) table() string {
 		line("context", "%s", quantity.Of(s.Context, "token"))
 	}
 	line("parameters", "%d", r.Parameters)
-	name := "weights"
-	for _, text := range r.weights() {
-		line(name, "%s", text)
-		if r.Held != nil {
-			name = ""
-		}
-	}
+	line("weights", "%s", strings.Join(r.weights(), "\n"+strings.Repeat(" ", label)))
 	line("template", "%s", r.Template.text())
 	for _, text := range r.Template.notes() {
 		line("", "%s", text)

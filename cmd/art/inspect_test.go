@@ -252,7 +252,8 @@ func TestInspect_Held(t *testing.T) {
 		t.Errorf("%+v", stored)
 	}
 	for weights, want := range map[string]float64{"float32": held.Float32, "bfloat16": held.BFloat16} {
-		if r := inspect("--weights", weights); r.Memory[0].Inference.Weights != want || r.Weights != weights || r.Tensors != nil {
+		r := inspect("--weights", weights)
+		if r.Memory[0].Inference.Weights != want || r.Weights != weights || r.Tensors != nil {
 			t.Errorf("%s: %+v", weights, r.Memory)
 		}
 	}
@@ -302,8 +303,10 @@ func TestInspect_HeldText(t *testing.T) {
 		t.Fatalf("status %d, standard error %q", status, stderr)
 	}
 	plain := strings.Join(strings.Fields(stdout), " ")
-	for _, want := range []string{"weights tensors parameters file", " sum 11 ", "* stored with more bits than in the file",
-		" model.layers.0.self_attn.k_proj.weight Q2_K [256 256] "} {
+	for _, want := range []string{
+		"weights tensors parameters file", " sum 11 ", "* stored with more bits than in the file",
+		" model.layers.0.self_attn.k_proj.weight Q2_K [256 256] ",
+	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -333,8 +336,8 @@ func TestInspect_Quantized(t *testing.T) {
 		file(t, dir, name, string(content))
 	}
 	status, stdout, stderr := command("model", "inspect", dir)
-	if status != 1 || !strings.Contains(stderr, "quantized by AWQ with 4 bits") || !strings.Contains(stderr, "use a GGUF file") ||
-		!strings.Contains(stdout, "parameters") {
+	if status != 1 || !strings.Contains(stderr, "quantized by AWQ with 4 bits") ||
+		!strings.Contains(stderr, "use a GGUF file") || !strings.Contains(stdout, "parameters") {
 		t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
 	}
 }

@@ -72,10 +72,12 @@ func (r *inspection) tensorsOf(c *model.Checkpoint) error {
 	return nil
 }
 
+// byteColumns are the heads of bytes in a file and in memory.
+var byteColumns = fmt.Sprintf("%11s%11s%11s%11s%7s", "file", "float32", "bfloat16", "stored", "ratio")
+
 // heldLines are the lines of the types of tensors, with what they take in memory.
 func (r inspection) heldLines() []string {
-	lines := []string{fmt.Sprintf("%-8s%8s%15s%11s%11s%11s%11s%7s", "", "tensors", "parameters", "file", "float32", "bfloat16",
-		"stored", "ratio")}
+	lines := []string{fmt.Sprintf("%-8s%8s%15s%s", "", "tensors", "parameters", byteColumns)}
 	tensors, marked := 0, false
 	line := func(name string, count int, parameters, file int64, h heldBytes) {
 		ratio, more := h.ratio(file)
@@ -102,8 +104,7 @@ func (r inspection) tensorTable() string {
 	for _, t := range r.Tensors {
 		width = max(width, len(t.Name))
 	}
-	text := fmt.Sprintf("\n%-*s %-7s%15s%11s%11s%11s%11s%7s\n", width, "tensor", "type", "shape", "file", "float32", "bfloat16",
-		"stored", "ratio")
+	text := fmt.Sprintf("\n%-*s %-7s%15s%s\n", width, "tensor", "type", "shape", byteColumns)
 	for _, t := range r.Tensors {
 		ratio, _ := t.Held.ratio(t.File)
 		text += fmt.Sprintf("%-*s %-7s%15s%11s%s%8s\n", width, t.Name, t.Type, fmt.Sprint(t.Shape), quantity.Bytes(t.File),

@@ -24,7 +24,8 @@ func (b *Base) ExportPEFT(dir, given string, a *lora.Adapter) error {
 }
 
 // WriteGGUFAdapter writes an adapter of the model as a GGUF file that llama.cpp adds to a GGUF file of the same model,
-// with --lora. Numbers are F32 or F16, to which they are rounded; one that F16 cannot hold is an error. For a layer NAME
+// with --lora. Numbers are F32 or F16, to which they are rounded; one that F16 cannot hold is an error. For a layer
+// NAME it has
 //
 //	NAME.lora_a [r, in], NAME.lora_b [out, r]      weight + alpha/r · B·A
 //	token_embd.weight.lora_a [vocabulary, r]       of an embedding

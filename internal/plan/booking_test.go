@@ -82,6 +82,37 @@ func TestBook(t *testing.T) {
 	}
 }
 
+// TestBook_Stored: models of 7B and 14B in the bytes of their files in Q4_K_M have room for training on machines that do
+// not hold their weights in float32.
+func TestBook_Stored(t *testing.T) {
+	qwen2 := func(layers, hidden, heads, kv, mlp int) *model.Config {
+		return &model.Config{
+			ModelType: model.ModelTypeQwen2, HiddenAct: "silu", VocabSize: 152064, HiddenSize: hidden, IntermediateSize: mlp,
+			NumLayers: layers, NumHeads: heads, NumKVHeads: kv, HeadDim: 128, MaxPositions: 32768, RMSNormEps: 1e-6,
+			RopeTheta: 1e6,
+		}
+	}
+	for free, c := range map[float64]struct {
+		config *model.Config
+		held   float64
+	}{
+		14e9: {qwen2(28, 3584, 28, 4, 18944), 5.15e9},
+		22e9: {qwen2(48, 5120, 40, 8, 13824), 9.82e9},
+	} {
+		want := Sampling{Config: c.config, Matrices: dtypes.Float32, CacheType: dtypes.Float32, Slots: 8}
+		_, ok := freeOf(free, "cpu").Book(want, Sizes{})
+		require.False(t, ok)
+		want.WeightBytes = c.held
+		b, ok := freeOf(free, "cpu").Book(want, Sizes{})
+		require.True(t, ok)
+		t.Logf("context %d, %d tokens: %+.0f, training %.0f", b.Context, b.CacheTokens, b.Memory, b.Training)
+		require.Equal(t, c.held, b.Weights)
+		require.GreaterOrEqual(t, b.Context, 1024)
+		require.Less(t, b.Least()+b.Training, free)
+		require.Positive(t, b.Training)
+	}
+}
+
 // TestBook_Training: room is reserved for training as the options have it; where memory is short, for layers that are
 // computed again, before the context is lowered.
 func TestBook_Training(t *testing.T) {
