@@ -53,11 +53,11 @@ func (b *Base) WriteGGUFAdapter(w io.Writer, a *lora.Adapter, kind ggml.Type) er
 	var architecture string
 	var tensors []gguf.Source
 	for _, l := range layers {
-		name, row := "", func(int) int { return 0 }
-		var err error
-		if architecture, name, row, err = b.Config.GGUFTensor(l.Name + ".weight"); err != nil {
+		arch, name, row, err := b.Config.GGUFTensor(l.Name + ".weight")
+		if err != nil {
 			return err
 		}
+		architecture = arch
 		rank := cfg.LayerRank(l.Name)
 		first, second := matrix{l.A, rank, l.In}, matrix{make([]float32, len(l.B)), l.Out, rank}
 		for i := range l.Out {

@@ -82,8 +82,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestBook_Stored: models of 7B and 14B in the bytes of their files in Q4_K_M have room for training on machines that do
-// not hold their weights in float32.
+// TestBook_Stored: models of 7B and 14B in the bytes of their files in Q4_K_M have room for training on machines that
+// do not hold their weights in float32.
 func TestBook_Stored(t *testing.T) {
 	qwen2 := func(layers, hidden, heads, kv, mlp int) *model.Config {
 		return &model.Config{
