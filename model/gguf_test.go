@@ -389,6 +389,7 @@ func TestOpen_GGUFErrors(t *testing.T) {
 	for want, file := range map[string][]byte{
 		`general.architecture "robot" is not supported, only gemma3, granite, llama, qwen2, qwen3, qwen3moe`: gguftest.Encode(with("general.architecture", "robot"), tensors),
 		`general.architecture "" is not supported`:                                                           gguftest.Encode(nil, tensors),
+		"an adapter, not a model: llama.cpp reads it":                                                        gguftest.Encode(with("general.type", "adapter"), nil),
 		"one of 3 parts": gguftest.Encode(with("split.count", uint32(3)), tensors),
 		"the metadata has no qwen3.embedding_length":                           gguftest.Encode(without("qwen3.embedding_length"), tensors),
 		"qwen3.block_count is a string":                                        gguftest.Encode(with("qwen3.block_count", "two"), tensors),

@@ -188,6 +188,10 @@ func ggufConfig(f *gguf.File) (*Config, ggufModel, error) {
 	value, _ := f.Value("general.architecture")
 	arch, _ := value.(string)
 	m, ok := ggufModels[arch]
+	if kind, _ := f.Value("general.type"); kind == "adapter" { // of the architecture of its base
+		return nil, m, errors.New("model: GGUF: the file is an adapter, not a model: llama.cpp reads it, with --lora; " +
+			"here name the run, or the folder of the adapter beside its base model")
+	}
 	if !ok {
 		return nil, m, fmt.Errorf("model: GGUF: general.architecture %q%s is not supported, only %s", brief.Text(arch),
 			ggufDescription(f, arch), strings.Join(slices.Sorted(maps.Keys(ggufModels)), ", "))
@@ -214,8 +218,6 @@ func ggufDescription(f *gguf.File, arch string) string {
 	switch kind := text("general.type"); {
 	case arch == "clip", kind == "mmproj":
 		return " (the part of a model that reads images or sound, not its text model)"
-	case kind == "adapter":
-		return " (an adapter, not a model)"
 	case text("general.name") != "":
 		return fmt.Sprintf(" (of %q)", text("general.name"))
 	}
