@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -85,20 +86,35 @@ func TestRegister_GGUFThreats(t *testing.T) {
 			binary.LittleEndian.PutUint16(x.Blocks[5*ggml.Q8_0.Bytes(x.Shape[1]):], bits)
 		})
 	}
+	relabelled := func(name string, dimension int, size uint64, kind uint32) []byte { // in the header alone
+		out := slices.Clone(content)
+		at := bytes.Index(out, []byte(name)) + len(name)
+		rank := int(binary.LittleEndian.Uint32(out[at:]))
+		if size > 0 {
+			binary.LittleEndian.PutUint64(out[at+4+8*(rank-1-dimension):], size)
+		}
+		binary.LittleEndian.PutUint32(out[at+4+8*rank:], kind)
+		return out
+	}
+	const up, q8 = "blk.1.ffn_up.weight", uint32(ggml.Q8_0)
 	for name, c := range map[string]struct {
 		file []byte
 		want string
 	}{
 		"header cut":   {content[:1000], "truncated"},
 		"data cut":     {content[:len(content)-100], "truncated"},
-		"other blocks": {changed(matrix, func(x *gguftest.Tensor) { x.Type = ggml.Q5_1 }), "begins at"},
-		"long blocks":  {changed(matrix, func(x *gguftest.Tensor) { x.Type = ggml.Q4_K }), "not whole blocks of 256"},
-		"type we lack": {changed(len(tensors)-1, func(x *gguftest.Tensor) { x.Type, x.Data = 27, append(x.Data, x.Data...) }), "is I64, which cannot be converted"},
-		"unknown type": {changed(matrix, func(x *gguftest.Tensor) { x.Type = 99 }), "unknown type 99"},
-		"absurd rows":  {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{1 << 40, x.Shape[1]} }), "truncated"},
-		"overflow":     {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{1 << 62, 1 << 10} }), "overflows"},
-		"other shape":  {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{x.Shape[0] / 2, 2 * x.Shape[1]} }), "the configuration requires"},
-		"broken row":   {changed(matrix, func(x *gguftest.Tensor) { x.Shape = []int{32 * x.Shape[0], x.Shape[1] / 32} }), "not whole blocks of 32"},
+		"other blocks": {relabelled(up, 0, 0, uint32(ggml.Q5_1)), "begins at"},
+		"long blocks":  {relabelled(up, 0, 0, uint32(ggml.Q4_K)), "not whole blocks of 256"},
+		"type we lack": {changed(len(tensors)-1, func(x *gguftest.Tensor) {
+			x.Type, x.Blocks = 27, make([]byte, 8*x.Shape[0])
+		}), "is I64, which cannot be converted"},
+		"unknown type": {relabelled(up, 0, 0, 99), "unknown type 99"},
+		"absurd rows":  {relabelled(up, 0, 1<<40, q8), "truncated"},
+		"overflow":     {relabelled(up, 0, 1<<62, q8), "overflows"},
+		"other shape": {changed(matrix, func(x *gguftest.Tensor) {
+			x.Shape = []int{x.Shape[0] / 2, 2 * x.Shape[1]}
+		}), "the configuration requires"},
+		"broken row": {relabelled(up, 1, uint64(tensors[matrix].Shape[1])/32, q8), "not whole blocks of 32"},
 		"fewer tokens": {changed(embedding, func(x *gguftest.Tensor) {
 			x.Shape, x.Blocks = []int{32, x.Shape[1]}, x.Blocks[:ggml.Q8_0.Bytes(32*x.Shape[1])]
 		}), "they do not belong together"},

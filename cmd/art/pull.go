@@ -162,18 +162,22 @@ var exportTypes = map[string][]string{
 	"model": {model.Float32, model.BFloat16}, "peft": {model.Float32}, "gguf": {model.Float32, "float16"},
 }
 
+// noQuantized says of a merged model why there are no further types.
+var noQuantized = map[string]string{
+	"model": ". Rounding merged weights to a quantized type would change the policy that was trained: to keep the file " +
+		"as it is, use it with the adapter (art serve RUN), or quantize what is exported (art model quantize) and measure " +
+		"it again",
+}
+
 // run writes a model or an adapter.
 func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
 	types, ok := exportTypes[e.format]
 	switch {
 	case len(args) != 2 || !ok || e.shard < 0:
 		return badUsage("want MODEL and FOLDER or FILE, --format model, peft or gguf, and --shard of 0 or more")
-	case e.format == "model" && !slices.Contains(types, e.dtype):
-		return badUsage("--dtype %s: want float32 or bfloat16. Rounding merged weights to a quantized type would change the "+
-			"policy that was trained: to keep the file as it is, use it with the adapter (art serve RUN), or quantize what is "+
-			"exported (art model quantize) and measure it again", e.dtype)
 	case !slices.Contains(types, e.dtype):
-		return badUsage("--format %s --dtype %s: want %s", e.format, e.dtype, strings.Join(types, " or "))
+		return badUsage("--format %s --dtype %s: want %s%s", e.format, e.dtype, strings.Join(types, " or "),
+			noQuantized[e.format])
 	case e.format != "model" && e.shard != defaultShard:
 		return badUsage("--format %s --shard %d: an adapter is one file", e.format, e.shard)
 	}
