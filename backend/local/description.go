@@ -144,7 +144,7 @@ func (b *Backend) locate(ctx context.Context, name string) (location, error) {
 			}
 			return digest, err
 		})
-		go digest()
+		go func() { _, _ = digest() }() // who waits for it gets the error
 		return location{path: name, digest: digest}, nil
 	}
 	if _, err := hub.ParseName(name); err != nil {

@@ -168,7 +168,8 @@ func (b *Backend) book(c *model.Config, matrices dtypes.DType, weights float64) 
 	if p.Others > 0 {
 		have += fmt.Sprintf(", and %s are planned for other base models", gigabytes(p.Others))
 	}
-	hint := `lower Slots, Context and CacheTokens of local.Options, use Weights "bfloat16", or a machine with more memory`
+	hint := `lower Slots, Context and CacheTokens of local.Options, use Weights "stored" for a GGUF file or "bfloat16", ` +
+		`or a machine with more memory`
 	if b.memory.Profile.OwnMemory {
 		hint += "; XLA takes three quarters of a GPU: memory_fraction=0.95 behind the name of the device gives more"
 	}

@@ -20,7 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/backend/rundir"
 	"github.com/goart-dev/art/grpo/dataset"
+	"github.com/goart-dev/art/internal/dev/gguftest"
 )
 
 // testServer is a server of the verb serve, on a free port.
@@ -174,6 +176,30 @@ func TestServe_Requests(t *testing.T) {
 		}
 	}
 	s.end(t)
+}
+
+// TestServe_Weights: a GGUF file is served as it is stored, unless --weights says otherwise.
+func TestServe_Weights(t *testing.T) {
+	path := gguftest.Quantized(t, "../../model/tiny")
+	for want, args := range map[string][]string{"stored": nil, "float32": {"--weights", "float32"}} {
+		scratch := t.TempDir()
+		t.Setenv("TMPDIR", scratch)
+		t.Setenv("TMP", scratch) // on Windows
+		s := startServer(t, append(args, "m="+path)...)
+		found, err := filepath.Glob(filepath.Join(scratch, "art-*"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v: %v", found, err)
+		}
+		run, _, err := rundir.Find(found[0], "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run.About().Weights; got != want {
+			t.Errorf("%v: it is held as %q", args, got)
+		}
+		s.want(t, "POST", chatPath, chatBody("m", ""), 200, `"role":"assistant"`)
+		s.end(t)
+	}
 }
 
 // TestServe_Drain: a reply that is being streamed, and a request that is still being sent, are finished after the
