@@ -117,6 +117,8 @@ func storedGroups(reader *runs.Reader, step, n int) ([]*art.TrajectoryGroup, err
 func (b *Backend) replayEntry(
 	ctx context.Context, about description, from string, record *updateRecord,
 ) (*entry, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // of the digest, if it is not waited for
 	at, err := b.locate(ctx, about.Base)
 	if err != nil {
 		return nil, err
