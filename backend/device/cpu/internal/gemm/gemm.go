@@ -79,7 +79,12 @@ func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, m Matmul) {
 
 // MulPacked is [Kernels.Mul] with a packed matrix: c [m, N] of a [m, K] and b [K, N].
 func (k *Kernels) MulPacked(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
-	k.run(p, call{c: c, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add})
+	g := call{c: c, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add}
+	if b.Int8 && m > 0 && b.N > 0 && b.K > 0 {
+		k.integers(p, g)
+		return
+	}
+	k.run(p, g)
 }
 
 // MulPackedT is [Kernels.Mul] with the transpose of a packed matrix: c [m, K] of a [m, N] and b [K, N].

@@ -33,7 +33,10 @@ type level struct {
 	dequantize     func(*coded)
 	multiply       func(*coded) // for up to multiplyRows rows of A
 	multiplyRows   int
-	multiplyTwo    bool // panels of B at once for one row
+	multiplyTwo    bool            // panels of B at once for one row
+	round          func(*rounding) // these are nil where Go does it
+	unpack         func(*unpacking)
+	sum            func(*summing)
 	read           func(p unsafe.Pointer, bytes int)
 }
 

@@ -18,6 +18,9 @@ type Packed struct {
 	full []float32 // either this
 	half []uint16  // or this: bfloat16
 
+	// Int8 has products of [Kernels.MulPacked] round rows of A to 8 bits, where the matrix is quantized: see integer.go.
+	Int8 bool
+
 	quantized *quantized // or integers with scales,
 	bytes     []byte     // in tiles
 }

@@ -29,9 +29,11 @@ import (
 type quantized struct {
 	ggml.Layout
 	small                        [32]int8 // the table
-	bfloat16                     bool     // d
-	tile, bytes                  int      // rows and bytes of a tile
-	mAt, sAt, nAt, fifthAt, code int      // bytes into a tile
+	unsigned                     [16]uint8
+	bias                         int
+	bfloat16                     bool // d
+	tile, bytes                  int  // rows and bytes of a tile
+	mAt, sAt, nAt, fifthAt, code int  // bytes into a tile
 }
 
 // quantizedOf returns how matrices of a type are packed; nil: they are not.
@@ -44,6 +46,7 @@ func quantizedOf(t ggml.Type) *quantized {
 	for i, v := range l.Table {
 		q.small[i] = int8(v)
 	}
+	q.setUnsigned()
 	at := 2 * panel
 	take := func(bytes int) int {
 		at += bytes
@@ -127,7 +130,7 @@ func (q *quantized) finite(s *ggml.Split) bool {
 
 // In is the same quantized matrix in a copy of its bytes.
 func (p *Packed) In(data []byte) *Packed {
-	return &Packed{K: p.K, N: p.N, quantized: p.quantized, bytes: data[:len(p.bytes)]}
+	return &Packed{K: p.K, N: p.N, Int8: p.Int8, quantized: p.quantized, bytes: data[:len(p.bytes)]}
 }
 
 // IsQuantized reports whether the matrix holds integers with scales.

@@ -16,6 +16,7 @@ type scratch struct {
 	scaling scaling
 	coded   coded
 	scales  buffer
+	integer integerScratch
 	sums    buffer                 // of a block of the contracted axis that is computed in pieces
 	edge    [512]float32           // a tile that reaches out of C
 	wide    [panel * panel]float32 // bfloat16 numbers, widened
@@ -50,5 +51,6 @@ func (f *scratches) get() *scratch {
 func (f *scratches) put(s *scratch) {
 	s.whole, s.member, s.tile, s.packing = call{}, call{}, tile{}, packing{}
 	s.scaling, s.coded = scaling{}, coded{}
+	s.integer = integerScratch{codes: s.integer.codes}
 	f.pool.Put(s)
 }

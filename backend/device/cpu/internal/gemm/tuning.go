@@ -168,3 +168,13 @@ const (
 
 // readPiece is how many bytes a call of a kernel reads: microseconds, since Go cannot interrupt it. Not measured.
 const readPiece = 1 << 18
+
+// Products of integers. Not measured where nothing is said.
+const (
+	integerRows  = 6       // most rows of A of a kernel
+	integerMost  = 512     // rows of A that are rounded at once, at most
+	integerEach  = 4       // tasks of a worker
+	integerLeast = 32      // rows of a task at least, where there are few columns
+	integerCache = 1 << 18 // most bytes of records that a task reads again and again
+	roundNumbers = 1 << 15 // of A that a task rounds, or little more
+)
