@@ -16,6 +16,7 @@ var levelAVX512 = level{
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
 	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 6, multiplyTwo: true,
+	round: roundAVX512, unpack: unpackAVX512, sum: sumAVX512,
 }
 
 var levelAVX2 = level{
@@ -94,6 +95,15 @@ func readAVX512(p unsafe.Pointer, n int)
 
 //go:noescape
 func readAVX2(p unsafe.Pointer, n int)
+
+//go:noescape
+func roundAVX512(t *rounding)
+
+//go:noescape
+func unpackAVX512(t *unpacking)
+
+//go:noescape
+func sumAVX512(t *summing)
 
 func assembly(l cpuid.Level) *level {
 	switch l {

@@ -26,6 +26,8 @@ func files() map[string]string {
 		"quantizedavx512_amd64.s": quantizedAVX512(),
 		"quantizedavx2_amd64.s":   quantizedAVX2(),
 		"quantizedneon_arm64.s":   quantizedNEON(),
+
+		"integeravx512_amd64.s": integerAVX512(),
 	}
 }
 
