@@ -3,6 +3,8 @@ package gemm
 import (
 	"unsafe"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 )
 
@@ -16,7 +18,7 @@ var levelAVX512 = level{
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
 	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 6, multiplyTwo: true,
-	round: roundAVX512, unpack: unpackAVX512, sum: sumAVX512,
+	round: roundAVX512, unpack: unpackAVX512, sum: withVNNI(sumAVX512),
 }
 
 var levelAVX2 = level{
@@ -104,6 +106,14 @@ func unpackAVX512(t *unpacking)
 
 //go:noescape
 func sumAVX512(t *summing)
+
+// withVNNI is a kernel that needs VPDPBUSD, where the processor has it.
+func withVNNI(kernel func(*summing)) func(*summing) {
+	if cpu.X86.HasAVX512VNNI {
+		return kernel
+	}
+	return nil
+}
 
 func assembly(l cpuid.Level) *level {
 	switch l {

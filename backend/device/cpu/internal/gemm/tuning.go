@@ -169,10 +169,14 @@ const (
 // readPiece is how many bytes a call of a kernel reads: microseconds, since Go cannot interrupt it. Not measured.
 const readPiece = 1 << 18
 
-// Products of integers. Not measured where nothing is said.
+// Products of integers, on a Zen 5 with 1 MB of L2, Q4_K and Q6_K [1536, 8960] and its transpose, one thread: 6 rows of
+// a kernel reach 0.8 of what its multiplications allow.
+//
+// Measured: 512 rows take the least time with 256 or 512 rows at once, and 0.9 to 0.95 of the speed with 64. Records
+// that are read panel by panel from L3 instead of block by block are within 5 %. The others are not measured.
 const (
 	integerRows  = 6       // most rows of A of a kernel
-	integerMost  = 512     // rows of A that are rounded at once, at most
+	integerMost  = 256     // rows of A that are rounded at once, at most
 	integerEach  = 4       // tasks of a worker
 	integerLeast = 32      // rows of a task at least, where there are few columns
 	integerCache = 1 << 18 // most bytes of records that a task reads again and again

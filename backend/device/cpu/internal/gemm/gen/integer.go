@@ -235,6 +235,11 @@ func sumAVX512(s *source, rows, groups int) string {
 	}
 	for i := range 2 * rows {
 		s.op("VXORPS Z%d, Z%d, Z%d", i, i, i)
+		if i%2 == 0 { // rows of C are often pages apart, and are not in L1 at the end
+			s.op("PREFETCHT0 (DI)")
+			s.op("PREFETCHT0 64(DI)")
+			s.op("ADDQ DX, DI")
+		}
 	}
 	s.op("PCALIGN $32")
 	s.label("record")
