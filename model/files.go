@@ -32,7 +32,12 @@ const WeightsFile = "model.safetensors"
 // Checkpoint is a checkpoint in mapped files. Its tensors are read on demand.
 type Checkpoint struct {
 	Config *Config
-	set    tensorSet
+	// Int8Activations has products with matrices that are quantized in the file and kept so ([Stored]) round their
+	// activations to 8 bits for 32 numbers; the gradient goes straight through, and adapters take what is not rounded.
+	// Set it before weights are copied to a device. Where none of them are kept it is an error.
+	Int8Activations bool
+
+	set tensorSet
 }
 
 type tensorSet interface {
@@ -91,7 +96,7 @@ func Open(path string) (*Checkpoint, error) {
 	if err := checkTensors(c, folderSet{set}); err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
-	return &Checkpoint{c, folderSet{set}}, nil
+	return &Checkpoint{Config: c, set: folderSet{set}}, nil
 }
 
 // Close closes the files. The checkpoint may not be read afterwards; Config, and what was read before, stay valid.
@@ -126,6 +131,10 @@ func (c *Checkpoint) ParamsContext(
 	if err != nil {
 		return nil, err
 	}
+	if p.rounds = c.Int8Activations; p.rounds && !c.keepsQuantized(device, matrices) {
+		return nil, errors.New("model: activations of int8 need a file with quantized matrices that stay as they are stored, " +
+			"on the CPU device")
+	}
 	for _, s := range c.Config.Specs() {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -137,6 +146,18 @@ func (c *Checkpoint) ParamsContext(
 		c.set.Release(s.Name)
 	}
 	return p, nil
+}
+
+// keepsQuantized reports whether matrices that are quantized in the file stay so on a device.
+func (c *Checkpoint) keepsQuantized(device compute.Backend, matrices dtypes.DType) bool {
+	return matrices == Stored && slices.ContainsFunc(c.Config.Specs(), func(s Spec) bool {
+		stored, _ := c.set.Tensor(s.Name)
+		if len(s.Shape) != 2 {
+			return false
+		}
+		_, ok := stored.quantizedBytes(device, s)
+		return ok
+	})
 }
 
 // WeightBytes is what the weights take on a device, with matrices of a type: see [Weights.ParamsAs].
@@ -219,7 +240,8 @@ func (p *Params) addStored(device compute.Backend, s Spec, stored storedTensor) 
 		return p.add(device, s.Name, s.Shape, stored.Read)
 	}
 	if _, ok := stored.quantizedBytes(device, s); ok {
-		buffer, err := device.(graphx.QuantizedPacker).PackQuantized(stored.Kind, s.Shape[0], s.Shape[1], stored.Row)
+		buffer, err := device.(graphx.QuantizedPacker).PackQuantized(
+			stored.Kind, s.Shape[0], s.Shape[1], p.rounds, stored.Row)
 		if err != nil {
 			return fmt.Errorf("model: %s: %w", s.Name, err)
 		}
@@ -260,7 +282,7 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	if err := checkTensors(c, set); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{c, set}, nil
+	return &Checkpoint{Config: c, set: set}, nil
 }
 
 func checkTensors(c *Config, set tensorSet) error {

@@ -110,35 +110,42 @@ func TestOpen_GGUF(t *testing.T) {
 	}
 }
 
+// quantizedGGUF opens a file with matrices of many types.
+func quantizedGGUF(t *testing.T, arch string) (*Checkpoint, []gguftest.Tensor) {
+	types := []ggml.Type{ggml.Q4_K, ggml.Q6_K, ggml.Q4_0, ggml.Q5_1, ggml.Q8_0, ggml.Q5_K, ggml.IQ4_XS, ggml.Q3_K,
+		ggml.Q2_K, ggml.Q4_1, ggml.Q5_0, ggml.IQ4_NL, ggml.BF16, ggml.F16}
+	rng := rand.New(rand.NewPCG(1, 2))
+	c := smallConfig(false)
+	c.HiddenSize, c.IntermediateSize, c.HeadDim, c.VocabSize = 256, 512, 64, 75
+	c.NumHeads, c.NumKVHeads = 4, 4
+	c.ModelType = ggufModels[arch].modelType
+	if arch == "qwen3moe" {
+		c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 4, 2, 256
+	}
+	list := fixtureTensors(t, arch, testWeights(t, c))
+	for i, x := range list {
+		if len(x.Shape) == 1 {
+			continue
+		}
+		kind := types[i%len(types)]
+		list[i].Type, list[i].Blocks, list[i].Data = kind, randomBlocks(rng, kind, len(x.Data)), nil
+	}
+	file, err := Open(gguftest.Write(t, fixtureValues(arch, c), list))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	return file, list
+}
+
 // TestOpen_GGUFStored: a model whose matrices stay as a file has them computes what their numbers in float32 do, to the
 // bit, whatever the types, with rows that llama.cpp reordered and with experts; and takes no more memory than it says.
 func TestOpen_GGUFStored(t *testing.T) {
-	types := []ggml.Type{ggml.Q4_K, ggml.Q6_K, ggml.Q4_0, ggml.Q5_1, ggml.Q8_0, ggml.Q5_K, ggml.IQ4_XS, ggml.Q3_K,
-		ggml.Q2_K, ggml.Q4_1, ggml.Q5_0, ggml.IQ4_NL, ggml.BF16, ggml.F16}
 	for _, arch := range []string{"qwen3", "llama", "qwen3moe"} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		c := smallConfig(false)
-		c.HiddenSize, c.IntermediateSize, c.HeadDim, c.VocabSize = 256, 512, 64, 75
-		c.NumHeads, c.NumKVHeads = 4, 4
-		c.ModelType = ggufModels[arch].modelType
-		if arch == "qwen3moe" {
-			c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = 4, 2, 256
-		}
-		w := testWeights(t, c)
-		list := fixtureTensors(t, arch, w)
-		for i, x := range list {
-			if len(x.Shape) == 1 {
-				continue
-			}
-			kind := types[i%len(types)]
-			list[i].Type, list[i].Blocks, list[i].Data = kind, randomBlocks(rng, kind, len(x.Data)), nil
-		}
-		file, err := Open(gguftest.Write(t, fixtureValues(arch, c), list))
-		require.NoError(t, err)
 		device := graphtest.Device(t)
+		file, list := quantizedGGUF(t, arch)
 		f := newForward(t, file.Weights(), nil, nil)
 		ids := []int32{1, 4, 2, 0, 3, 74}
 		want := f.logprobs(t, ids, 1)
+		var err error
 		f.params, err = file.ParamsAs(device, Stored)
 		require.NoError(t, err)
 		sameBits(t, want, f.logprobs(t, ids, 1), "logprobs of %s", arch)
@@ -149,7 +156,29 @@ func TestOpen_GGUFStored(t *testing.T) {
 			rest -= x.File
 		}
 		require.True(t, rest >= 0 && rest < 32*len(list), "%d bytes are of no tensor", rest) // padding
-		require.NoError(t, file.Close())
+	}
+}
+
+// TestOpen_GGUFInt8Activations: with rounded activations a model computes about the same, the bits of a row do not
+// depend on the other rows, and a file without quantized matrices that stay so is refused.
+func TestOpen_GGUFInt8Activations(t *testing.T) {
+	for _, arch := range []string{"qwen3", "llama", "qwen3moe"} {
+		device := graphtest.Device(t)
+		file, _ := quantizedGGUF(t, arch)
+		f := newForward(t, file.Weights(), nil, nil)
+		ids := []int32{1, 4, 2, 0, 3, 74}
+		exact := f.logprobs(t, ids, 1)
+		file.Int8Activations = true
+		var err error
+		f.params, err = file.ParamsAs(device, Stored)
+		require.NoError(t, err)
+		one := f.logprobs(t, ids, 1)
+		require.NotEqual(t, exact, one)
+		require.InDeltaSlice(t, exact, one, 0.2)
+		many := f.logprobs(t, slices.Repeat(ids, 20), 20)
+		sameBits(t, one, many[19*len(one):], "logprobs of %s", arch)
+		_, err = file.ParamsAs(device, dtypes.Float32)
+		require.ErrorContains(t, err, "activations of int8 need a file with quantized matrices")
 	}
 }
 

@@ -70,7 +70,7 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 	if err := checkTensors(config, set); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{config, set}, nil
+	return &Checkpoint{Config: config, set: set}, nil
 }
 
 // ggufSet gives the tensors of a file their names in a checkpoint.

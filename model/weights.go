@@ -85,6 +85,7 @@ type Params struct {
 	Tensors []*tensors.Tensor
 
 	matrices dtypes.DType // type of the matrices that add uploads
+	rounds   bool         // products with quantized ones round activations
 }
 
 // Params copies the weights to the device, packed if the device can do that. Graphs may use them in matmuls and gather

@@ -200,7 +200,7 @@ func TestPackQuantized_Memory(t *testing.T) {
 	want := make([]float32, rows*columns)
 	ggml.Q4_K.Convert(want, blocks)
 	row := ggml.Q4_K.Bytes(columns)
-	packed, err := d.PackQuantized(ggml.Q4_K, rows, columns, func(i int) []byte { return blocks[i*row:][:row] })
+	packed, err := d.PackQuantized(ggml.Q4_K, rows, columns, false, func(i int) []byte { return blocks[i*row:][:row] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,5 +220,58 @@ func TestPackQuantized_Memory(t *testing.T) {
 	}
 	if _, ok := d.QuantizedBytes(ggml.Q4_K, rows, 64); ok {
 		t.Error("a row is no whole block")
+	}
+}
+
+// TestPackQuantized_Rounds: with a matrix that has activations rounded, rows are gathered and gradients computed as
+// without, and other products are near; so is all with a copy.
+func TestPackQuantized_Rounds(t *testing.T) {
+	d := newDevice(t, 2)
+	const rows, columns = 70, 512
+	r := rand.New(rand.NewPCG(1, 2))
+	blocks := make([]byte, ggml.Q8_0.Bytes(rows*columns))
+	for i := range blocks {
+		blocks[i] = byte(r.IntN(256)) & 0x3f // no exponent of NaN
+	}
+	row := ggml.Q8_0.Bytes(columns)
+	buffers := map[string]compute.Buffer{}
+	for name, rounds := range map[string]bool{"exact": false, "rounds": true} {
+		b, err := d.PackQuantized(ggml.Q8_0, rows, columns, rounds, func(i int) []byte { return blocks[i*row:][:row] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		buffers[name] = b
+	}
+	var err error
+	if buffers["copied"], err = buffers["rounds"].CopyToDevice(0); err != nil {
+		t.Fatal(err)
+	}
+	at, err := d.BufferFromFlatData(0, []int32{0, 7, 69}, shapes.Make(dtypes.Int32, 3, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := embedding{dtypes.Float32, rows, columns, 3, nil}.compile(t, d)
+	exact, rounded := execute(t, e, buffers["exact"], at), execute(t, e, buffers["rounds"], at)
+	for i, x := range execute(t, e, buffers["copied"], at) {
+		same(t, rounded[i], x)
+	}
+	same(t, exact[0], rounded[0])
+	if slices.Equal(exact[1], rounded[1]) {
+		t.Error("nothing was rounded")
+	}
+	for i, x := range rounded[1] {
+		if diff := math.Abs(float64(x - exact[1][i])); diff > 0.01*math.Abs(float64(exact[1][i])) {
+			t.Errorf("product %d is %v, want about %v", i, x, exact[1][i])
+		}
+	}
+	matrix := contents(t, buffers["exact"])
+	for i, x := range rounded[2] { // the gradient of what was computed
+		want := 0.0
+		for j := range rows {
+			want += float64(rounded[1][i/columns*rows+j]) * float64(matrix[j*columns+i%columns])
+		}
+		if math.Abs(float64(x)-want) > 1e-5*math.Abs(want) {
+			t.Errorf("gradient %d is %v, want %v", i, x, want)
+		}
 	}
 }
