@@ -131,7 +131,7 @@ func (c *Checkpoint) ParamsContext(
 	if err != nil {
 		return nil, err
 	}
-	if p.rounds = c.Int8Activations; p.rounds && !c.keepsQuantized(device, matrices) {
+	if p.rounds = c.Int8Activations; p.rounds && !c.KeepsQuantized(device, matrices) {
 		return nil, errors.New("model: activations of int8 need a file with quantized matrices that stay as they are stored, " +
 			"on the CPU device")
 	}
@@ -148,8 +148,9 @@ func (c *Checkpoint) ParamsContext(
 	return p, nil
 }
 
-// keepsQuantized reports whether matrices that are quantized in the file stay so on a device.
-func (c *Checkpoint) keepsQuantized(device compute.Backend, matrices dtypes.DType) bool {
+// KeepsQuantized reports whether matrices that are quantized in the file stay so on a device, which Int8Activations
+// needs.
+func (c *Checkpoint) KeepsQuantized(device compute.Backend, matrices dtypes.DType) bool {
 	return matrices == Stored && slices.ContainsFunc(c.Config.Specs(), func(s Spec) bool {
 		stored, _ := c.set.Tensor(s.Name)
 		if len(s.Shape) != 2 {

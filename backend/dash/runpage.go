@@ -91,6 +91,7 @@ func facts(r *run) [][2]string {
 	}
 	add("commit", a.Commit)
 	add("weights", a.Weights)
+	add("activations", a.Activations)
 	add("adapter", a.Adapter)
 	add("fork of", a.Fork)
 	if a.LoRA.Rank > 0 {

@@ -42,6 +42,8 @@ type base struct {
 type baseKey struct {
 	path    string // see location
 	weights string // see [Options].Weights; not empty
+	// activations is "int8", or empty for float32.
+	activations string
 }
 
 // loading is a base model that is loaded, or being loaded. All models on it share it.
@@ -129,6 +131,11 @@ func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base
 			s, err = nil, baseError(name, bad)
 		}
 	}()
+	if open.Int8Activations = at.activations == "int8"; open.Int8Activations && !open.KeepsQuantized(b.device, matrices) {
+		return nil, invalid("register",
+			`set Activations of local.Options to "float32", or use a GGUF file with quantized matrices, and Weights "stored"`,
+			"Activations is %q, and the device holds no quantized matrices of %q", at.activations, name)
+	}
 	p, err := b.book(open.Config, matrices, open.WeightBytes(b.device, matrices))
 	if err != nil {
 		return nil, err

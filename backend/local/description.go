@@ -35,6 +35,9 @@ func (d description) warnChanges(now description, log *slog.Logger) {
 	if was := d.weights(); was != now.Weights {
 		log.Warn("the run continues with another type of weights", "model", d.Name, "started", was, "now", now.Weights)
 	}
+	if was, is := cmp.Or(d.Activations, "float32"), cmp.Or(now.Activations, "float32"); was != is {
+		log.Warn("the run continues with another type of activations", "model", d.Name, "started", was, "now", is)
+	}
 }
 
 // weights is the type of the base's matrices with which a run was started. Runs of layout 2 may lack it.

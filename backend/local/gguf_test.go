@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -192,42 +194,100 @@ func TestRegister_Quantized(t *testing.T) {
 	}
 }
 
+// outcome is what a run on a base model samples and learns.
+type outcome struct {
+	ids      []int32
+	loss     float64
+	logprobs []float32
+}
+
+// learn samples from a base model and trains an adapter on it for a step, in the run "run". The trainer's logprobs are
+// the sampler's.
+func learn(t *testing.T, base string, opts Options) (o outcome) {
+	t.Helper()
+	opts.Slots, opts.Context, opts.Progress = 8, 256, io.Discard
+	b, err := Open(t.Context(), &opts)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	m := art.NewModel("run", &art.ModelOptions{Base: base, Seed: 3, Chat: art.ChatOptions{MaxTokens: new(12)}})
+	require.NoError(t, m.Register(t.Context(), b))
+	groups, err := art.GatherGroups(t.Context(), []int{1}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
+		x := art.NewTrajectory(art.User("Say something."))
+		reply, err := m.Chat(ctx, x, nil)
+		if err == nil {
+			x.Reward = float64(len(reply.Content) % 7)
+			o.ids = append(o.ids, reply.Sample.IDs...)
+		}
+		return x, err
+	}, &art.GatherOptions{GroupSize: 8, Concurrency: 1})
+	require.NoError(t, err)
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+	require.NoError(t, err)
+	require.Zero(t, result.Metrics["train/logprob_gap_max"])
+	o.loss = result.Metrics["loss/policy"]
+	o.logprobs, _, err = b.Logprobs(t.Context(), m, []int32{72, 101, 108, 108, 111, 10, 65})
+	require.NoError(t, err)
+	return o
+}
+
 // TestWeights_Stored: sampling from a quantized file as it is stored, and training an adapter on it, have the bits of
 // the same with its numbers in float32, and the trainer's logprobs are the sampler's.
 func TestWeights_Stored(t *testing.T) {
 	path := gguftest.Quantized(t, "../../model/tiny")
-	type outcome struct {
-		ids      []int32
-		loss     float64
-		logprobs []float32
-	}
 	outcomes := map[string]outcome{}
 	for _, weights := range []string{"float32", "stored"} {
-		opts := &Options{Dir: t.TempDir(), Slots: 8, Context: 256, Weights: weights, Progress: io.Discard}
-		b, err := Open(t.Context(), opts)
-		require.NoError(t, err)
-		m := art.NewModel("run", &art.ModelOptions{Base: path, Seed: 3, Chat: art.ChatOptions{MaxTokens: new(12)}})
-		require.NoError(t, m.Register(t.Context(), b))
-		var o outcome
-		groups, err := art.GatherGroups(t.Context(), []int{1}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
-			x := art.NewTrajectory(art.User("Say something."))
-			reply, err := m.Chat(ctx, x, nil)
-			if err == nil {
-				x.Reward = float64(len(reply.Content) % 7)
-				o.ids = append(o.ids, reply.Sample.IDs...)
-			}
-			return x, err
-		}, &art.GatherOptions{GroupSize: 8, Concurrency: 1})
-		require.NoError(t, err)
-		result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
-		require.NoError(t, err)
-		require.Zero(t, result.Metrics["train/logprob_gap_max"])
-		o.loss = result.Metrics["loss/policy"]
-		o.logprobs, _, err = b.Logprobs(t.Context(), m, []int32{72, 101, 108, 108, 111, 10, 65})
-		require.NoError(t, err)
-		outcomes[weights] = o
-		require.NoError(t, b.Close())
+		outcomes[weights] = learn(t, path, Options{Dir: t.TempDir(), Weights: weights})
 	}
 	require.Equal(t, outcomes["float32"], outcomes["stored"])
 	require.NotZero(t, outcomes["stored"].loss)
+}
+
+// TestActivations_Int8: with rounded activations the trainer's logprobs are the sampler's too, and near those without
+// rounding. A run records the option, and continues with another one, with a warning.
+func TestActivations_Int8(t *testing.T) {
+	path, dir := gguftest.Quantized(t, "../../model/tiny"), t.TempDir()
+	var log strings.Builder
+	opts := Options{Dir: dir, Weights: "stored", Activations: "int8", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	rounded := learn(t, path, opts)
+	require.NotZero(t, rounded.loss)
+	exact := learn(t, path, Options{Dir: t.TempDir(), Weights: "stored"})
+	require.NotEqual(t, exact.logprobs, rounded.logprobs)
+	require.InDeltaSlice(t, exact.logprobs[1:], rounded.logprobs[1:], 0.3)
+
+	recorded := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "default", "models", "run", "model.json"))
+		require.NoError(t, err)
+		var d description
+		require.NoError(t, json.Unmarshal(data, &d))
+		return d.Activations
+	}
+	require.Equal(t, "int8", recorded())
+	learn(t, path, opts)
+	opts.Activations = ""
+	learn(t, path, opts)
+	require.NotContains(t, log.String(), "another")
+	opts.Activations = "float32"
+	learn(t, path, opts)
+	require.Contains(t, log.String(),
+		`msg="the run continues with another type of activations" model=run started=int8 now=float32`)
+	require.Equal(t, "int8", recorded())
+}
+
+// TestActivations_Errors: what cannot round activations is refused.
+func TestActivations_Errors(t *testing.T) {
+	for want, opts := range map[string]Options{
+		`Activations is "int4"`:                          {Activations: "int4", Weights: "stored"},
+		`Activations is "int8", and Weights "float32": `: {Activations: "int8", Weights: "float32"},
+	} {
+		opts.Dir = t.TempDir()
+		_, err := Open(t.Context(), &opts)
+		require.ErrorIs(t, err, art.ErrInvalid)
+		require.ErrorContains(t, err, want)
+	}
+	b, err := Open(t.Context(), &Options{Dir: t.TempDir(), Activations: "int8"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	err = art.NewModel("run", nil).Register(t.Context(), b)
+	require.ErrorIs(t, err, art.ErrInvalid)
+	require.ErrorContains(t, err, `holds no quantized matrices of "tiny"`)
 }

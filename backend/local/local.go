@@ -101,6 +101,15 @@ type Options struct {
 	// ([art.ModelOptions].Full), which is an error with any other type. A run records the Weights and the device that it
 	// was started with, and a change is logged as a warning. Models on one base that is held in two ways load it twice.
 	Weights string
+	// Activations is the type in which activations are multiplied by quantized matrices that are "stored": "float32" or
+	// "int8": each 32 numbers are rounded to integers of 8 bits that share a scale, their largest magnitude
+	// divided by 127, and products are those of integers. Many requests at once, prompts and trainings are then about
+	// twice as fast, and logprobs change a little: see docs/models.md. Sampling, scoring and training round the same, so
+	// their difference stays 0. Gradients go straight through the rounding; lookups of embeddings, attention, norms and
+	// adapters are not rounded. It needs a GGUF file with quantized matrices and the CPU device; another base model is an
+	// error of Register. Default: that of the run, and of a fork that of the run that it is of; a new run has "float32". A
+	// run records it, and a change is logged as a warning.
+	Activations string
 	// Slots is the number of replies that are sampled at once; others wait. Default 32. Requests during a training are
 	// answered by the step before. Sampling and training then share the workers of the device, of which each has one at
 	// least; see TrainShare.
@@ -251,6 +260,9 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		b.replicas = append(b.replicas, other)
 	}
 	if _, err := matricesOf("open", cmp.Or(b.opts.Weights, "float32"), device); err != nil {
+		return nil, err
+	}
+	if err := checkActivations(&b.opts, device); err != nil {
 		return nil, err
 	}
 	if err := checkCacheType(b.opts.CacheType, device); err != nil {

@@ -67,11 +67,11 @@ func (b *Backend) Register(ctx context.Context, m *art.Model) (int, error) {
 	if err != nil {
 		return 0, registerError(ctx, err)
 	}
-	weights, err := b.weightsOf(m.Name(), opts, at)
+	held, err := b.heldOf(m.Name(), opts, at)
 	if err != nil {
 		return 0, err
 	}
-	s, err := b.base(ctx, opts.Base, baseKey{at.path, weights})
+	s, err := b.base(ctx, opts.Base, held)
 	if err != nil {
 		return 0, registerError(ctx, err)
 	}
@@ -183,7 +183,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: digest, Frozen: opts.Frozen,
 		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
-		Weights: e.base.weights,
+		Weights: e.base.weights, Activations: e.base.activations,
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)

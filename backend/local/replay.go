@@ -123,7 +123,7 @@ func (b *Backend) replayEntry(
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.base(ctx, about.Base, baseKey{at.path, b.heldAs(about)})
+	s, err := b.base(ctx, about.Base, b.heldAs(at.path, about))
 	if err != nil {
 		return nil, err
 	}

@@ -54,11 +54,27 @@ func keepsBlocks(device compute.Backend) bool {
 	return ok
 }
 
-// weightsOf chooses the type of the base's matrices for a model, see [Options].Weights.
-func (b *Backend) weightsOf(name string, opts art.ModelOptions, at location) (string, error) {
-	if b.opts.Weights != "" {
-		return b.opts.Weights, nil
+// checkActivations checks the option Activations.
+func checkActivations(o *Options, device compute.Backend) error {
+	switch {
+	case o.Activations == "", o.Activations == "float32":
+		return nil
+	case o.Activations != "int8":
+		return invalid("open", `use "float32" or "int8"`, "Activations is %q", o.Activations)
+	case !keepsBlocks(device):
+		return &art.Error{
+			Op: "open", Err: fmt.Errorf("%w: %q does not round activations", art.ErrDevice, device.Name()),
+			Hint: "use the CPU device, or leave Activations of local.Options empty",
+		}
+	case o.Weights != "" && o.Weights != "stored":
+		return invalid("open", `set Weights of local.Options to "stored", with a GGUF file`,
+			"Activations is %q, and Weights %q: only products with quantized matrices round activations", o.Activations, o.Weights)
 	}
+	return nil
+}
+
+// heldOf chooses how a model's base is held, see [Options].Weights and [Options].Activations.
+func (b *Backend) heldOf(name string, opts art.ModelOptions, at location) (baseKey, error) {
 	started, err := b.started(runs.Reference{Project: opts.Project, Name: name})
 	if err == nil && started == nil && opts.Fork != "" {
 		var of runs.Reference
@@ -68,22 +84,27 @@ func (b *Backend) weightsOf(name string, opts art.ModelOptions, at location) (st
 	}
 	switch {
 	case err != nil:
-		return "", err
+		return baseKey{}, err
 	case started != nil:
-		return b.heldAs(*started), nil
-	case !opts.Full && at.path != tiny.Name && basemodel.IsFile(at.path) && keepsBlocks(b.device):
-		return "stored", nil
+		return b.heldAs(at.path, *started), nil
 	}
-	return "float32", nil
+	usual := "float32"
+	if !opts.Full && at.path != tiny.Name && basemodel.IsFile(at.path) && keepsBlocks(b.device) {
+		usual = "stored"
+	}
+	return b.heldAs(at.path, description{Weights: usual}), nil
 }
 
-// heldAs is the type of the base's matrices for a run that was started. The numbers of "stored" are those of "float32".
-func (b *Backend) heldAs(d description) string {
-	weights := cmp.Or(b.opts.Weights, d.weights())
-	if b.opts.Weights == "" && weights == "stored" && !keepsBlocks(b.device) {
-		return "float32"
+// heldAs is how a base is held for a run that was started. The numbers of "stored" are those of "float32".
+func (b *Backend) heldAs(path string, d description) baseKey {
+	key := baseKey{path, cmp.Or(b.opts.Weights, d.weights()), cmp.Or(b.opts.Activations, d.Activations)}
+	if b.opts.Weights == "" && key.weights == "stored" && !keepsBlocks(b.device) {
+		key.weights = "float32"
 	}
-	return weights
+	if key.activations == "float32" {
+		key.activations = ""
+	}
+	return key
 }
 
 // started reads what a run was begun with; nil: there is none, or it never started.

@@ -43,6 +43,8 @@ type Description struct {
 	// Weights is the type of the base's matrices with which the run was started. Runs before v0.1.0 may lack it, which is
 	// float32, and those of models elsewhere do.
 	Weights string `json:"weights,omitempty"`
+	// Activations is the type in which activations are multiplied by quantized matrices; "" is float32.
+	Activations string `json:"activations,omitempty"`
 }
 
 // Run is a stored run. Each call reads what is stored then.

@@ -72,9 +72,9 @@ With a model, requests have prompts of random token ids, and no end token cuts t
 // benchFlagsOf are the flags of each benchmark, beside json.
 var benchFlagsOf = map[string][]string{
 	"device":  {"run", "time"},
-	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "shared", "dir"},
-	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "shared", "dir"},
-	"serve":   {"tokens", "slots", "weights", "agents", "turns", "system", "new", "dir"},
+	"decode":  {"requests", "prompt", "tokens", "repeat", "slots", "weights", "activations", "shared", "dir"},
+	"prefill": {"requests", "prompt", "repeat", "slots", "weights", "activations", "shared", "dir"},
+	"serve":   {"tokens", "slots", "weights", "activations", "agents", "turns", "system", "new", "dir"},
 	"train": {"shape", "groups", "group-size", "shared-prompt", "answer", "rank", "recompute", "weights",
 		"pairs", "only-shared", "cold", "conversation"},
 }

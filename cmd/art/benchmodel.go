@@ -30,6 +30,7 @@ type modelBench struct {
 	tokens, repeat    int
 	slots             int // at least as many as requests
 	weights           string
+	activations       string
 	shared            bool // one prompt for all requests
 
 	agents, turns, system, new int // of serve
@@ -42,6 +43,7 @@ func (o *modelBench) flags(flags *flag.FlagSet) {
 	flags.IntVar(&o.repeat, "repeat", 3, "`times` to measure after one to warm up; the best counts (decode, prefill)")
 	flags.IntVar(&o.slots, "slots", 0, "`number` of replies at once; 0: all of them")
 	flags.StringVar(&o.weights, "weights", "float32", "`type` of matrices: float32, stored or bfloat16")
+	flags.StringVar(&o.activations, "activations", "", activationsUsage)
 	flags.BoolVar(&o.shared, "shared", false, "all requests have the same prompt (decode, prefill)")
 	flags.IntVar(&o.agents, "agents", 64, "`number` of agents (serve)")
 	flags.IntVar(&o.turns, "turns", 10, "`number` of turns of each (serve)")
@@ -75,7 +77,9 @@ func (o *modelBench) open(
 		return nil, nil, 0, nil, err
 	}
 	ctx := context.Background()
-	b, done, err = openScratch(ctx, local.Options{Slots: slots, Context: tokens, Weights: o.weights, Progress: stderr})
+	b, done, err = openScratch(ctx, local.Options{
+		Slots: slots, Context: tokens, Weights: o.weights, Activations: o.activations, Progress: stderr,
+	})
 	if err != nil {
 		return nil, nil, 0, nil, err
 	}

@@ -98,6 +98,10 @@ const weightsUsage = "`type` of matrices on the device: stored (as a GGUF file h
 	"CPU), float32, bfloat16, or int8 on a device of XLA; default: that of the\n" +
 	"run, and of a new one stored for a GGUF file on the CPU, else float32"
 
+// activationsUsage is the help of --activations.
+const activationsUsage = "`type` in which activations are multiplied by stored quantized matrices:\n" +
+	"float32, the default, or int8, which is faster and less exact"
+
 // openScratch opens a backend in a temporary folder. done closes it, and removes the folder.
 func openScratch(ctx context.Context, o local.Options) (b *local.Backend, done func() error, err error) {
 	if o.Dir, err = os.MkdirTemp("", "art-"); err != nil {

@@ -102,6 +102,7 @@ func (o *serveOptions) flags(flags *flag.FlagSet) {
 		})
 	flags.BoolVar(&o.WarmUp, "warm-up", false, "compile all programs before the first request: minutes on a device of XLA")
 	flags.StringVar(&o.Weights, "weights", "", weightsUsage)
+	flags.StringVar(&o.Activations, "activations", "", activationsUsage)
 	flags.StringVar(&o.toolFormat, "tool-format", "", toolFormatUsage)
 	flags.IntVar(&o.Context, "context", 0, "`tokens` of prompt and reply; 0: those of the model, if they fit into memory")
 	flags.IntVar(&o.Slots, "slots", 0, "`number` of replies at once, of each base; 0: 32, if they fit into memory")

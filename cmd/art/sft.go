@@ -56,6 +56,7 @@ steps stay on the disk.`,
 			flags.StringVar(&s.validation, "validation", "", "`FILE` of examples whose loss is printed after each step")
 			flags.IntVar(&s.cfg.BatchSize, "batch", 8, "`examples` of an optimizer step")
 			flags.StringVar(&s.local.Weights, "weights", "", weightsUsage)
+			flags.StringVar(&s.local.Activations, "activations", "", activationsUsage)
 			flags.IntVar(&s.local.Context, "context", 0,
 				"most `tokens` of an example; 0 is that of the model, if it fits into memory")
 			return s.run

@@ -58,6 +58,7 @@ run, so that a higher number trains it further.
 			flags.IntVar(&t.keep, "keep", 0, "newest `steps` whose weights are kept; 0 is all")
 			flags.StringVar(&t.local.Device, "device", "", deviceUsage)
 			flags.StringVar(&t.local.Weights, "weights", "", weightsUsage)
+			flags.StringVar(&t.local.Activations, "activations", "", activationsUsage)
 			flags.IntVar(&t.local.Context, "context", 0,
 				"most `tokens` of a conversation; 0 is that of the model, if it fits into memory")
 			flags.IntVar(&t.maxTokens, "max-tokens", 0, "most `tokens` of a reply; 0 is those of the task")
