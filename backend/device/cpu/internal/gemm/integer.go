@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
@@ -70,7 +71,7 @@ type summing struct {
 	half, min  int // 1: groups are of 16; something is subtracted
 	mode       mode
 	lanes      int // columns of C that exist, as bits
-	kernel     int // rows - 1, and integerRows more if half
+	kernel     int // rows - 1, and the most rows more if half, and twice that for each class
 }
 
 // integerScratch is what a worker needs for a product of integers.
@@ -83,15 +84,20 @@ type integerScratch struct {
 
 // setUnsigned chooses the unsigned codes.
 func (q *quantized) setUnsigned() {
+	numbers := q.small[:min(1<<q.Bits, len(q.small))]
 	if q.Bits == 8 {
-		q.bias = 128
+		numbers = []int8{-128, 127}
 		if q.Super {
-			q.bias = 32 // numbers of 6 bits
+			numbers = []int8{-32, 31} // of 6 bits
 		}
-		return
 	}
-	for _, v := range q.small[:1<<q.Bits] {
-		q.bias = max(q.bias, -int(v))
+	least, most := int(slices.Min(numbers)), int(slices.Max(numbers))
+	q.bias = -least
+	for most+q.bias >= 16<<q.class {
+		q.class++
+	}
+	if q.class >= 3 {
+		q.bias, q.class = 128, 3 // kernels may take them as signed
 	}
 	for i := range q.unsigned {
 		q.unsigned[i] = uint8(int(q.small[i]) + q.bias)
@@ -254,17 +260,38 @@ func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, column, at 
 	if q.Min {
 		t.min = 1
 	}
-	for _, r := range splitRows(run.height, integerRows) {
-		t.rows, t.kernel = r.height, r.height-1+integerRows*t.half
+	most := max(1, g.level.sumRows)
+	for _, r := range splitRows(run.height, most) {
+		t.rows, t.kernel = r.height, r.height-1+most*t.half
+		if g.level.sumClasses {
+			t.kernel += 2 * most * q.class
+		}
 		for i := range r.count {
 			row := run.row + r.row + i*r.height
 			t.a, t.c = unsafe.Pointer(&rows[g.recordsAt(row, at)]), unsafe.Pointer(&g.c.Data[row*g.c.Row+column])
-			if g.level.sum != nil {
-				g.level.sum(t)
-			} else {
-				t.run()
-			}
+			g.sum(s, t, min(panel, g.n-column))
 		}
+	}
+}
+
+// sum multiplies rows by a part of a panel, of which so many columns exist.
+func (g *call) sum(s *scratch, t *summing, width int) {
+	switch {
+	case g.level.sum == nil:
+		t.run()
+	case g.level.masks && !g.level.sumClasses || width == panel:
+		g.level.sum(t)
+	default: // in memory of its own
+		to, row, c := t.c, t.cRow, s.edge[:t.rows*panel]
+		t.c, t.cRow = unsafe.Pointer(&c[0]), 4*panel
+		for i := range t.rows {
+			copy(c[i*panel:], floats(unsafe.Add(to, i*row), width))
+		}
+		g.level.sum(t)
+		for i := range t.rows {
+			copy(floats(unsafe.Add(to, i*row), width), c[i*panel:])
+		}
+		t.cRow = row
 	}
 }
 

@@ -50,38 +50,40 @@ func integerElement(a View, p *Packed, i, j int, c float32, add bool) float32 {
 // TestIntegers_Definition: products of integers have the bits of the definition, whatever the type, the number of rows,
 // the workers and the instruction set.
 func TestIntegers_Definition(t *testing.T) {
-	eachLevel(t, func(t *testing.T, kernels *Kernels) {
-		rng := rand.New(rand.NewPCG(7, 8))
-		workers := pools(t)
-		for i := range 5 * len(quantizedTypes) {
-			ty := quantizedTypes[i%len(quantizedTypes)]
-			k, n, m := ty.Block()*(1+rng.IntN(1536/ty.Block())), 1+rng.IntN(130), 1+rng.IntN(9)
-			if i < len(quantizedTypes) {
-				m = 30 + rng.IntN(20)
+	eachLevel(t, checkIntegers)
+}
+
+func checkIntegers(t *testing.T, kernels *Kernels) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	workers := pools(t)
+	for i := range 5 * len(quantizedTypes) {
+		ty := quantizedTypes[i%len(quantizedTypes)]
+		k, n, m := ty.Block()*(1+rng.IntN(1536/ty.Block())), 1+rng.IntN(130), 1+rng.IntN(9)
+		if i < len(quantizedTypes) {
+			m = 30 + rng.IntN(20)
+		}
+		b, _ := randomQuantized(rng, ty, k, n)
+		b.Int8 = true
+		a := fill(rng, []View{{Row: k, Col: 1}, {Row: 1, Col: m}, {Row: k + 7, Col: 1}}[rng.IntN(3)], m, k, false)
+		special(rng, a, m, k)
+		row := n + rng.IntN(3)
+		got, add := make([]float32, m*row), rng.IntN(2) == 0
+		for i := range got {
+			got[i] = rng.Float32()
+		}
+		before := append([]float32(nil), got...)
+		kernels.MulPacked(workers[i%len(workers)], Out{got, row}, a, b, m, add)
+		for i := range got {
+			want := before[i]
+			if i%row < n {
+				want = integerElement(a, b, i/row, i%row, before[i], add)
 			}
-			b, _ := randomQuantized(rng, ty, k, n)
-			b.Int8 = true
-			a := fill(rng, []View{{Row: k, Col: 1}, {Row: 1, Col: m}, {Row: k + 7, Col: 1}}[rng.IntN(3)], m, k, false)
-			special(rng, a, m, k)
-			row := n + rng.IntN(3)
-			got, add := make([]float32, m*row), rng.IntN(2) == 0
-			for i := range got {
-				got[i] = rng.Float32()
-			}
-			before := append([]float32(nil), got...)
-			kernels.MulPacked(workers[i%len(workers)], Out{got, row}, a, b, m, add)
-			for i := range got {
-				want := before[i]
-				if i%row < n {
-					want = integerElement(a, b, i/row, i%row, before[i], add)
-				}
-				if math.Float32bits(got[i]) != math.Float32bits(want) && (got[i] == got[i] || want == want) {
-					t.Fatalf("%v [%d, %d] of %d rows, add %v: element (%d, %d) is %v, want %v", ty, k, n, m, add, i/row, i%row,
-						got[i], want)
-				}
+			if math.Float32bits(got[i]) != math.Float32bits(want) && (got[i] == got[i] || want == want) {
+				t.Fatalf("%v [%d, %d] of %d rows, add %v: element (%d, %d) is %v, want %v", ty, k, n, m, add, i/row, i%row,
+					got[i], want)
 			}
 		}
-	})
+	}
 }
 
 // special makes some numbers of a matrix zero, tiny or not numbers, and some rows large.

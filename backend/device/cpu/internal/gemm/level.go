@@ -37,6 +37,8 @@ type level struct {
 	round          func(*rounding) // these are nil where Go does it
 	unpack         func(*unpacking)
 	sum            func(*summing)
+	sumRows        int  // most rows of A of it
+	sumClasses     bool // it has kernels for each class of codes, and heeds no lanes
 	read           func(p unsafe.Pointer, bytes int)
 }
 

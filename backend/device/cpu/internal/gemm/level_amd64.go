@@ -18,7 +18,7 @@ var levelAVX512 = level{
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
 	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 6, multiplyTwo: true,
-	round: roundAVX512, unpack: unpackAVX512, sum: withVNNI(sumAVX512),
+	round: roundAVX512, unpack: unpackAVX512, sum: sumAVX512, sumRows: 6,
 }
 
 var levelAVX2 = level{
@@ -27,6 +27,7 @@ var levelAVX2 = level{
 	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
 	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8, widen: widenWith(widenAVX2), read: readAVX2,
 	scales: scalesAVX2, dequantize: dequantizeAVX2, multiply: multiplyAVX2, multiplyRows: 2,
+	round: roundAVX2, unpack: unpackAVX2, sum: sumAVX2, sumRows: 2, sumClasses: true,
 }
 
 //go:noescape
@@ -107,17 +108,29 @@ func unpackAVX512(t *unpacking)
 //go:noescape
 func sumAVX512(t *summing)
 
-// withVNNI is a kernel that needs VPDPBUSD, where the processor has it.
-func withVNNI(kernel func(*summing)) func(*summing) {
-	if cpu.X86.HasAVX512VNNI {
-		return kernel
-	}
-	return nil
+// levelNoVNNI is for processors with AVX-512 and without VPDPBUSD.
+var levelNoVNNI = levelAVX512.withoutVNNI()
+
+func (l level) withoutVNNI() level {
+	l.sum, l.sumRows, l.sumClasses = sumAVX2, levelAVX2.sumRows, true
+	return l
 }
+
+//go:noescape
+func roundAVX2(t *rounding)
+
+//go:noescape
+func unpackAVX2(t *unpacking)
+
+//go:noescape
+func sumAVX2(t *summing)
 
 func assembly(l cpuid.Level) *level {
 	switch l {
 	case cpuid.AVX512:
+		if !cpu.X86.HasAVX512VNNI {
+			return &levelNoVNNI
+		}
 		return &levelAVX512
 	case cpuid.AVX2:
 		return &levelAVX2

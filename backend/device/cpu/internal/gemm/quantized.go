@@ -30,7 +30,7 @@ type quantized struct {
 	ggml.Layout
 	small                        [32]int8 // the table
 	unsigned                     [16]uint8
-	bias                         int
+	bias, class                  int  // of unsigned codes: they are below 16, 32, 64 or 256
 	bfloat16                     bool // d
 	tile, bytes                  int  // rows and bytes of a tile
 	mAt, sAt, nAt, fifthAt, code int  // bytes into a tile

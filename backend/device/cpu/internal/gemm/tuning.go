@@ -175,7 +175,6 @@ const readPiece = 1 << 18
 // Measured: 512 rows take the least time with 256 or 512 rows at once, and 0.9 to 0.95 of the speed with 64. Records
 // that are read panel by panel from L3 instead of block by block are within 5 %. The others are not measured.
 const (
-	integerRows  = 6       // most rows of A of a kernel
 	integerMost  = 256     // rows of A that are rounded at once, at most
 	integerEach  = 4       // tasks of a worker
 	integerLeast = 32      // rows of a task at least, where there are few columns

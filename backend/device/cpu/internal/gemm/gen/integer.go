@@ -1,31 +1,42 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // integerRows are the most rows of A of a kernel that multiplies integers.
 const integerRows = 6
 
-// integerAVX512 writes the kernels for products of integers.
-func integerAVX512() string {
-	s := newSource()
-	s.WriteString(`
-// The low byte of each dword, four times.
+// lowBytes is a shuffle of the low byte of each dword to all four.
+const lowBytes = `
 DATA lowBytes<>+0(SB)/8, $0x0404040400000000
 DATA lowBytes<>+8(SB)/8, $0x0c0c0c0c08080808
 GLOBL lowBytes<>(SB), RODATA, $16
-`)
+`
+
+// The fields that choose among kernels of integers.
+var (
+	byUnpacking = [2]string{"t+0(FP)", "unpacking_kernel"}
+	bySumming   = [2]string{"t+0(FP)", "summing_kernel"}
+)
+
+// integerAVX512 writes the kernels for products of integers.
+func integerAVX512() string {
+	s := newSource()
+	s.WriteString(lowBytes)
 	roundAVX512(s)
 	var unpack, sum []string
 	for _, bits := range codeBits {
-		unpack = append(unpack, unpackAVX512(s, bits))
+		unpack = append(unpack, unpacking{"AVX512", 'Z', 64}.write(s, bits))
 	}
 	for _, groups := range []int{1, 2} {
 		for rows := range integerRows {
 			sum = append(sum, sumAVX512(s, rows+1, groups))
 		}
 	}
-	s.chooseAMD64("unpackAVX512", [2]string{"t+0(FP)", "unpacking_kernel"}, unpack)
-	s.chooseAMD64("sumAVX512", [2]string{"t+0(FP)", "summing_kernel"}, sum)
+	s.chooseAMD64("unpackAVX512", byUnpacking, unpack)
+	s.chooseAMD64("sumAVX512", bySumming, sum)
 	return s.String()
 }
 
@@ -35,13 +46,7 @@ GLOBL lowBytes<>(SB), RODATA, $16
 // whether groups are of 16; R10 and R11 the sums of the two groups.
 func roundAVX512(s *source) {
 	s.WriteString("\n// func roundAVX512(t *rounding)\nTEXT ·roundAVX512(SB), NOSPLIT, $0-8\n")
-	s.op("MOVQ t+0(FP), AX")
-	s.op("MOVQ rounding_src(AX), SI")
-	s.op("MOVQ rounding_dst(AX), DI")
-	s.op("MOVQ rounding_count(AX), BX")
-	s.op("MOVQ rounding_bias(AX), R8")
-	s.op("NEGQ R8")
-	s.op("MOVQ rounding_half(AX), R9")
+	roundBegin(s)
 	s.op("MOVL $0x7fffffff, CX")
 	s.op("VPBROADCASTD CX, Z31")
 	s.op("MOVL $0x42fe0000, CX") // 127
@@ -88,15 +93,30 @@ func roundAVX512(s *source) {
 		s.op("VPADDD X4, X%d, X%d", v, v)
 		s.op("VMOVD X%d, R%d", v, 10+v)
 	}
+	roundEnd(s, 2)
+}
+
+func roundBegin(s *source) {
+	s.op("MOVQ t+0(FP), AX")
+	s.op("MOVQ rounding_src(AX), SI")
+	s.op("MOVQ rounding_dst(AX), DI")
+	s.op("MOVQ rounding_count(AX), BX")
+	s.op("MOVQ rounding_bias(AX), R8")
+	s.op("NEGQ R8")
+	s.op("MOVQ rounding_half(AX), R9")
+}
+
+// roundEnd writes what the sums are for, with a in a register, and the end of the loop.
+func roundEnd(s *source, a int) {
 	s.op("TESTQ R9, R9")
 	s.op("JNE second")
 	s.op("ADDL R11, R10")
 	s.op("JMP first")
 	s.label("second")
 	sum := func(group, register int) {
-		s.op("VCVTSI2SSL R%d, X8, X4", register)
-		s.op("VMULSS X2, X4, X4")
-		s.op("VMOVSS X4, record_sum+%d(DI)", 4*group)
+		s.op("VCVTSI2SSL R%d, X8, X0", register)
+		s.op("VMULSS X%d, X0, X0", a)
+		s.op("VMOVSS X0, record_sum+%d(DI)", 4*group)
 		s.op("IMULL R8, R%d", register)
 		s.op("MOVL R%d, record_start+%d(DI)", register, 4*group)
 	}
@@ -117,43 +137,62 @@ func roundAVX512(s *source) {
 	s.op("JMP next")
 }
 
-// unpackAVX512 writes a kernel that stores the unsigned codes of some tiles.
+// unpacking writes kernels that store the unsigned codes of some tiles, with vectors of so many bytes.
 //
 // Registers: AX the argument; SI the codes, DX the fifth bits and DI the destination; BX and R13 the records and tiles
-// left. Vectors: 31 the mask of nibbles, 30 the table or the bias; 29 to 26 are for fifth bits: 16, the masks of bytes,
+// left. Vectors: 15 the mask of nibbles, 14 the table or the bias; 13 to 10 are for fifth bits: 16, the masks of bytes,
 // and the low bytes.
-func unpackAVX512(s *source, bits int) string {
-	name := fmt.Sprintf("unpack%dAVX512", bits)
+type unpacking struct {
+	name     string
+	register byte
+	bytes    int
+}
+
+func (u unpacking) op(s *source, format string, arguments ...any) {
+	s.op("%s", strings.ReplaceAll(fmt.Sprintf(format, arguments...), "V#", string(u.register)))
+}
+
+func (u unpacking) write(s *source, bits int) string {
+	name := fmt.Sprintf("unpack%d%s", bits, u.name)
 	s.begin(name, 0)
 	s.op("MOVQ unpacking_codes(AX), SI")
 	s.op("MOVQ unpacking_dst(AX), DI")
 	s.op("MOVQ unpacking_tiles(AX), R13")
 	constant := func(value string, register int) {
 		s.op("MOVL %s, CX", value)
-		s.op("VPBROADCASTD CX, Z%d", register)
+		s.op("VMOVD CX, X%d", register)
+		u.op(s, "VPBROADCASTD X%d, V#%d", register, register)
 	}
-	constant("$0x0f0f0f0f", 31)
+	line := func(from string, register int) {
+		if u.register == 'Z' {
+			s.op("VBROADCASTI32X4 %s, Z%d", from, register)
+		} else {
+			s.op("VBROADCASTI128 %s, Y%d", from, register)
+		}
+	}
+	constant("$0x0f0f0f0f", 15)
 	switch bits {
 	case 4:
 		s.op("MOVQ unpacking_table(AX), CX")
-		s.op("VBROADCASTI32X4 (CX), Z30")
+		line("(CX)", 14)
 	case 5:
 		s.op("MOVQ unpacking_fifths(AX), DX")
-		constant("$0x10101010", 29)
-		constant("$0x08040201", 28)
-		constant("$0x80402010", 27)
-		s.op("VBROADCASTI32X4 lowBytes<>(SB), Z26")
+		constant("$0x10101010", 13)
+		constant("$0x08040201", 12)
+		constant("$0x80402010", 11)
+		line("lowBytes<>(SB)", 10)
 	case 8:
 		s.op("MOVQ unpacking_bias(AX), CX")
-		s.op("VPBROADCASTB CX, Z30")
+		s.op("VMOVD CX, X14")
+		u.op(s, "VPBROADCASTB X14, V#14")
 	}
 	s.label("tile")
 	s.op("MOVQ unpacking_count(AX), BX")
 	s.label("record")
 	if bits == 8 {
-		unpackBytes(s)
+		u.eight(s)
 	} else {
-		unpackNibbles(s, bits)
+		u.nibbles(s, bits)
 	}
 	s.op("ADDQ $1024, DI")
 	s.op("DECQ BX")
@@ -168,48 +207,70 @@ func unpackAVX512(s *source, bits int) string {
 	return name
 }
 
-// unpackBytes writes a record of codes of 8 bits.
-func unpackBytes(s *source) {
-	for i := range 16 {
-		s.op("VPADDB %d(SI), Z30, Z%d", 64*i, i%4)
-		s.op("PREFETCHT0 %d(SI)", 4096+64*i)
-		s.op("VMOVDQU32 Z%d, %d(DI)", i%4, 64*i)
+// eight writes a record of codes of 8 bits.
+func (u unpacking) eight(s *source) {
+	for at := 0; at < 1024; at += u.bytes {
+		u.op(s, "VPADDB %d(SI), V#14, V#0", at)
+		if at%64 == 0 {
+			s.op("PREFETCHT0 %d(SI)", 4096+at)
+		}
+		u.op(s, "VMOVUPS V#0, %d(DI)", at)
 	}
 	s.op("ADDQ $1024, SI")
 }
 
-// unpackNibbles writes a record of codes of 4 or 5 bits.
-func unpackNibbles(s *source, bits int) {
-	if bits == 5 {
-		for v := range 2 {
-			s.op("VMOVDQU32 %d(DX), Z%d", 64*v, 8+v)
+// nibbles writes a record of codes of 4 or 5 bits.
+func (u unpacking) nibbles(s *source, bits int) {
+	for v := 0; v < 128; v += u.bytes {
+		if bits == 5 {
+			u.op(s, "VMOVUPS %d(DX), V#4", v)
 		}
-		s.op("ADDQ $128, DX")
-	}
-	for i := range 4 {
-		for v := range 2 {
-			low, high := 4*v, 4*v+1
-			s.op("VMOVDQU32 %d(SI), Z%d", 128*i+64*v, high)
-			s.op("PREFETCHT0 %d(SI)", 4096+128*i+64*v)
-			s.op("VPANDD Z31, Z%d, Z%d", high, low)
-			s.op("VPSRLD $4, Z%d, Z%d", high, high)
-			s.op("VPANDD Z31, Z%d, Z%d", high, high)
-			if bits == 4 {
-				s.op("VPSHUFB Z%d, Z30, Z%d", low, low)
-				s.op("VPSHUFB Z%d, Z30, Z%d", high, high)
-			} else {
-				s.op("VPSHUFB Z26, Z%d, Z%d", 8+v, 10+v)
-				s.op("VPSRLD $8, Z%d, Z%d", 8+v, 8+v)
-				s.op("VPTESTMB Z28, Z%d, K1", 10+v)
-				s.op("VPTESTMB Z27, Z%d, K2", 10+v)
-				s.op("VPADDB Z29, Z%d, K1, Z%d", low, low)
-				s.op("VPADDB Z29, Z%d, K2, Z%d", high, high)
+		for i := range 4 {
+			u.op(s, "VMOVUPS %d(SI), V#1", 128*i+v)
+			if v%64 == 0 {
+				s.op("PREFETCHT0 %d(SI)", 4096+128*i+v)
 			}
-			s.op("VMOVDQU32 Z%d, %d(DI)", low, 256*i+64*v)
-			s.op("VMOVDQU32 Z%d, %d(DI)", high, 256*i+128+64*v)
+			u.and(s, 15, 1, 0)
+			u.op(s, "VPSRLD $4, V#1, V#1")
+			u.and(s, 15, 1, 1)
+			if bits == 4 {
+				u.op(s, "VPSHUFB V#0, V#14, V#0")
+				u.op(s, "VPSHUFB V#1, V#14, V#1")
+			} else {
+				u.op(s, "VPSHUFB V#10, V#4, V#5")
+				u.op(s, "VPSRLD $8, V#4, V#4")
+				u.fifth(s, 12, 0)
+				u.fifth(s, 11, 1)
+			}
+			u.op(s, "VMOVUPS V#0, %d(DI)", 256*i+v)
+			u.op(s, "VMOVUPS V#1, %d(DI)", 256*i+128+v)
 		}
 	}
 	s.op("ADDQ $512, SI")
+	if bits == 5 {
+		s.op("ADDQ $128, DX")
+	}
+}
+
+func (u unpacking) and(s *source, a, b, to int) {
+	if u.register == 'Z' {
+		s.op("VPANDD Z%d, Z%d, Z%d", a, b, to)
+	} else {
+		s.op("VPAND Y%d, Y%d, Y%d", a, b, to)
+	}
+}
+
+// fifth adds 16 to the bytes whose bit of a mask is set.
+func (u unpacking) fifth(s *source, mask, to int) {
+	if u.register == 'Z' {
+		s.op("VPTESTMB Z%d, Z5, K1", mask)
+		s.op("VPADDB Z13, Z%d, K1, Z%d", to, to)
+		return
+	}
+	s.op("VPAND Y%d, Y5, Y6", mask)
+	s.op("VPCMPEQB Y%d, Y6, Y6", mask)
+	s.op("VPAND Y13, Y6, Y6")
+	s.op("VPADDB Y6, Y%d, Y%d", to, to)
 }
 
 // sumAVX512 writes a kernel that multiplies records of so many rows of A by unsigned codes, with so many groups in a

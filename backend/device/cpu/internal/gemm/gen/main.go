@@ -28,6 +28,7 @@ func files() map[string]string {
 		"quantizedneon_arm64.s":   quantizedNEON(),
 
 		"integeravx512_amd64.s": integerAVX512(),
+		"integeravx2_amd64.s":   integerAVX2(),
 	}
 }
 
