@@ -13,4 +13,5 @@ func TestIntegers_NoVNNI(t *testing.T) {
 		t.Skip("this CPU lacks AVX-512")
 	}
 	checkIntegers(t, &Kernels{level: &levelNoVNNI})
+	checkExtremes(t, &Kernels{level: &levelNoVNNI})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
+	"github.com/goart-dev/art/internal/ggml"
 )
 
 // integerElement is element (i, j) of a product of integers as integer.go defines it, from numbers and scales of B.
@@ -136,4 +137,46 @@ func TestIntegers_Error(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIntegers_Extremes: nothing overflows or saturates where all numbers have the largest magnitudes.
+func TestIntegers_Extremes(t *testing.T) {
+	eachLevel(t, checkExtremes)
+}
+
+func checkExtremes(t *testing.T, kernels *Kernels) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, ty := range quantizedTypes {
+		k, n, m := 512, panel, 3
+		b, _ := randomQuantized(rng, ty, k, n)
+		b.Int8 = true
+		q := b.quantized
+		codes := []byte{0, 0xff, 0x80, 0x7f, 0x0f, 0xf0}
+		if ty == ggml.Q6_K { // which has numbers of 6 bits
+			codes = []byte{0xe0, 0x1f}
+		}
+		for _, code := range codes {
+			for at := 0; at < k; at += q.tile {
+				tile := b.tileAt(at, 0)
+				from := q.code
+				if q.Bits == 5 {
+					from = q.fifthAt
+				}
+				for i := from; i < len(tile); i++ {
+					tile[i] = code
+				}
+			}
+			a := View{make([]float32, m*k), k, 1}
+			for i := range a.Data {
+				a.Data[i] = []float32{1, -1, float32(1 - i%2*2)}[i/k]
+			}
+			got := make([]float32, m*n)
+			kernels.MulPacked(nil, Out{got, n}, a, b, m, false)
+			for i, x := range got {
+				if want := integerElement(a, b, i/n, i%n, 0, false); x != want {
+					t.Fatalf("%v, codes %x: element %d is %v, want %v", ty, code, i, x, want)
+				}
+			}
+		}
+	}
 }

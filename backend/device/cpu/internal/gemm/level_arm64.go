@@ -7,6 +7,7 @@ var levelNEON = level{
 	rows: 6, columns: 16, full: fullNEON,
 	copy: copyLines, widen: widenAll, read: readAll,
 	scales: scalesNEON, dequantize: dequantizeNEON, multiply: multiplyNEON, multiplyRows: 2,
+	unpack: unpackNEON, sum: sumNEON, sumRows: 2, sumClasses: true,
 }
 
 //go:noescape
@@ -20,6 +21,12 @@ func dequantizeNEON(t *coded)
 
 //go:noescape
 func multiplyNEON(t *coded)
+
+//go:noescape
+func unpackNEON(t *unpacking)
+
+//go:noescape
+func sumNEON(t *summing)
 
 func assembly(l cpuid.Level) *level {
 	if l == cpuid.NEON {

@@ -29,6 +29,7 @@ func files() map[string]string {
 
 		"integeravx512_amd64.s": integerAVX512(),
 		"integeravx2_amd64.s":   integerAVX2(),
+		"integerneon_arm64.s":   integerNEON(),
 	}
 }
 
