@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/diff/fd"
 
-	"github.com/goart-dev/art/internal/graphx/graphtest"
-
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
 // decoratedTokens are random tokens with what corrections and penalties use.
@@ -276,14 +275,6 @@ func TestShapeByKL(t *testing.T) {
 		require.InDeltaSlice(t, []float64{0, (mean - k[0]) / 2, (mean - k[1]) / 2}, got[0].Shaping, 1e-12)
 		require.InDeltaSlice(t, []float64{0, (mean - k[2]) / 2}, got[1].Shaping, 1e-12)
 		require.Nil(t, seqs[0].Shaping, "the input was modified")
-		packed, err := Pack(got, Layout{Rows: 2, Length: 2, Trained: 4})
-		require.NoError(t, err)
-		require.InDelta(t, 1+got[0].Shaping[1], packed.Tokens.Advantage[0], 1e-6)
-		require.InDelta(t, -1+got[1].Shaping[1], packed.Tokens.Advantage[2], 1e-6)
-		require.Equal(t, []float32{-1, -2, -3, 0}, packed.Tokens.Old)
-		require.Equal(t, []float32{-1, -2, -9, 0}, packed.Tokens.Behavior)
-		require.Equal(t, []float32{-1, -2, -9, 0}, packed.Tokens.Logprob)
-		require.Equal(t, []float32{-2, -2, -1, 0}, packed.Tokens.Reference)
 	}
 	for _, c := range []struct {
 		strength  float64

@@ -25,26 +25,27 @@ func Example() {
 	}
 	group, err := credit.Normalize(group, credit.NormalizeConfig{})
 	check(err)
-	trained := credit.NumTrained(group) // N
-	for i := range group {
-		group[i].Weight /= float64(trained)
+	var sampled, advantage, weight []float32 // [N] of the trained tokens
+	trained := float32(credit.NumTrained(group))
+	for _, s := range group {
+		for i := range 2 {
+			sampled, advantage = append(sampled, s.Logprobs[2+i]), append(advantage, float32(s.Advantage))
+			weight = append(weight, float32(s.Weight)/trained)
+		}
 	}
-	batch, err := grpo.Pack(group, grpo.Layout{Rows: 2, Length: 3, Trained: trained})
-	check(err)
 
 	device, err := cpu.New(nil)
 	check(err)
 	defer device.Finalize()
-	exec, err := graph.NewExec(device, func(in []*graph.Node) *graph.Node {
-		logprobs := in[0] // [N] of a model, which reads what LogprobInputsOf returns first
-		_, others := grpo.LogprobInputsOf(in[1:])
-		loss, _ := grpo.BuildLoss(grpo.PolicyLoss{}, grpo.LossInputsOf(others, logprobs))
+	exec, err := graph.NewExec(device, func(logprobs, old, advantage, weight, trained *graph.Node) *graph.Node {
+		loss, _ := grpo.BuildLoss(grpo.PolicyLoss{}, grpo.LossInputs{
+			New: logprobs, Old: old, Advantage: advantage, Weight: weight, Mask: graph.OnesLike(old), Denominator: trained,
+		})
 		return graph.Gradient(loss, logprobs)[0]
 	})
 	check(err)
 	defer exec.Finalize()
-	args := append([]any{[]float32{-1.5, -1.5, -1.5, -1.5}}, batch.Tensors(float32(trained))...)
-	gradient, err := exec.Call1(args...)
+	gradient, err := exec.Call1(sampled, sampled, advantage, weight, trained) // new logprobs are those of a model
 	check(err)
 	fmt.Println(gradient.Value())
 	// Output: [-0.25 -0.25 0.25 0.25]

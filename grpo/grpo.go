@@ -4,7 +4,6 @@
 //
 //	credit.Advantages    rewards of a group   -> one advantage per trajectory     (pure Go)
 //	credit.Normalize     advantages, lengths  -> weights and scale of the batch   (pure Go)
-//	Pack                 tokenised sequences  -> one padded micro-batch           (pure Go)
 //	BuildLoss            logprobs, old, new   -> a scalar and metrics             (graph)
 //	AdamW.Step           gradients            -> new parameters and moments       (graph)
 //

@@ -67,8 +67,24 @@ func (in tokens) sequences() []int32 {
 type lossResult struct {
 	loss    float64
 	grad    []float64 // of the loss with respect to New
+	values  []float64 // of its metrics, in the order of the spec
 	metrics map[string]float64
-	totals  *Totals
+	tokens  int // in the loss
+}
+
+// reduced returns the metrics of micro-batches, each of which is an optimizer step.
+func reduced(metrics []Metric, parts ...lossResult) map[string]float64 {
+	out := map[string]float64{}
+	for i, m := range metrics {
+		sum, most, tokens := 0.0, math.Inf(-1), 0
+		for _, p := range parts {
+			sum, most, tokens = sum+p.values[i], max(most, p.values[i]), tokens+p.tokens
+		}
+		out[m.Name] = map[Reduction]float64{
+			MeanOverTokens: sum / float64(tokens), MeanOverUpdates: sum / float64(len(parts)), Maximum: most,
+		}[m.Reduction]
+	}
+	return out
 }
 
 // deviceLoss computes the loss in T.
@@ -95,20 +111,17 @@ func deviceLoss[T float32 | float64](
 		})
 		return []*graph.Node{loss, graph.Gradient(loss, n[2])[0], m}
 	}), args...)
-	r := lossResult{totals: NewTotals(l.Spec().Metrics), loss: float64(graphtest.Values[T](t, out[0])[0])}
+	r := lossResult{loss: float64(graphtest.Values[T](t, out[0])[0])}
 	for _, g := range graphtest.Values[T](t, out[1]) {
 		r.grad = append(r.grad, float64(g))
 	}
-	var vec []float32
 	for _, v := range graphtest.Values[T](t, out[2]) {
-		vec = append(vec, float32(v))
+		r.values = append(r.values, float64(v))
 	}
-	numReal := 0
 	for _, m := range in.Mask {
-		numReal += int(m)
+		r.tokens += int(m)
 	}
-	require.NoError(t, r.totals.AddMicroBatch(vec, numReal))
-	r.metrics = r.totals.Metrics()
+	r.metrics = reduced(l.Spec().Metrics, r)
 	return r
 }
 
@@ -380,16 +393,16 @@ func TestPolicyLoss_MicroBatchesAddUp(t *testing.T) {
 			whole := deviceLoss[float64](t, device, cfg, in, 58)
 			var sum float64
 			var grad []float64
-			totals := NewTotals(cfg.Spec().Metrics)
+			var parts []lossResult
 			for lo := 0; lo < 60; lo += 20 {
 				r := deviceLoss[float64](t, device, cfg, in.part(lo, lo+20), 58)
 				sum += r.loss
 				grad = append(grad, r.grad...)
-				totals.AddUpdate(r.totals)
+				parts = append(parts, r)
 			}
 			require.InEpsilon(t, whole.loss, sum, 1e-12)
 			require.InDeltaSlice(t, whole.grad, grad, 1e-15)
-			want, got := whole.metrics, totals.Metrics()
+			want, got := whole.metrics, reduced(cfg.Spec().Metrics, parts...)
 			want["loss/policy"] /= 3 // the mean over three that are taken for updates
 			require.InDeltaMapValues(t, want, got, 1e-7)
 			require.Equal(t, want["loss/log_ratio_max"], got["loss/log_ratio_max"])

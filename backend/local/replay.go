@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/runs"
 	"github.com/goart-dev/art/internal/trainer"
@@ -226,10 +227,13 @@ func sameBits(a, b []float32) bool {
 	return true
 }
 
+// MicroBatch is what one graph computes of an update, see [Backend.Packed].
+type MicroBatch = pack.MicroBatch
+
 // Packed returns how the update from a stored step to the next one was computed: for each optimizer step of its first
 // epoch the micro-batches, in their order. dir is the folder of the run, in which nothing is changed. Errors are those
 // of [Backend.Replay].
-func (b *Backend) Packed(ctx context.Context, dir string, step int) ([][]*grpo.MicroBatch, error) {
+func (b *Backend) Packed(ctx context.Context, dir string, step int) ([][]*MicroBatch, error) {
 	s, err := b.storedUpdate(ctx, dir, step)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/goart-dev/art/backend/local"
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/backend/rundir"
-	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/quantity"
 )
 
@@ -284,7 +284,7 @@ func (p *plotter) batch(names []string, stderr io.Writer) (_ plot.Drawing, err e
 }
 
 // partOf is the drawing of a micro-batch.
-func partOf(m *grpo.MicroBatch, name string) plot.Part {
+func partOf(m *pack.MicroBatch, name string) plot.Part {
 	part := plot.Part{Rectangles: []plot.Rectangle{{Rows: m.Rows, Length: m.Length}}}
 	for _, b := range m.Branches {
 		if b.Rows > 0 {
@@ -308,7 +308,7 @@ func partOf(m *grpo.MicroBatch, name string) plot.Part {
 
 // readers counts the sequences that read each token of a micro-batch, none of padding. A sequence is read up to the
 // token that its last trained one follows.
-func readers(m *grpo.MicroBatch) []int {
+func readers(m *pack.MicroBatch) []int {
 	counts := make([]int, m.Layout.Tokens())
 	of := m.Tokens.Sequence[:m.Tokens.NumReal]
 	for n, position := range m.Tokens.Position[:len(of)] {
@@ -323,7 +323,7 @@ func readers(m *grpo.MicroBatch) []int {
 }
 
 // attended lists the tokens that one attends to, itself included.
-func attended(m *grpo.MicroBatch, at int) (list []int32) {
+func attended(m *pack.MicroBatch, at int) (list []int32) {
 	from, starts, keys := m.Rows*m.Length, m.Starts, m.Keys
 	for _, b := range m.Branches {
 		if at >= from && at < from+b.Rows*b.Length {

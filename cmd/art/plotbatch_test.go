@@ -6,6 +6,7 @@ import (
 
 	"github.com/goart-dev/art/backend/plot"
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // What several sequences read is shared, also where one lies in the row of another and has none of its own.
@@ -17,12 +18,12 @@ func TestPartOf(t *testing.T) {
 		}
 		return s
 	}
-	layout := grpo.Layout{Rows: 1, Length: 8, Trained: 8}
-	layout.Branches[0] = grpo.Branches{Rows: 2, Length: 4, Keys: 8}
-	m, err := grpo.PackRows([]grpo.Sequence{
+	layout := pack.Layout{Rows: 1, Length: 8, Trained: 8}
+	layout.Branches[0] = pack.Branches{Rows: 2, Length: 4, Keys: 8}
+	m, err := pack.Rows([]grpo.Sequence{
 		sequence([]int32{1, 2, 3, 4, 5, 6, 7}, 3, 6), sequence([]int32{1, 2, 3, 9}, 3),
 		sequence([]int32{1, 2, 3, 4, 8, 8, 8}, 5, 6), sequence([]int32{1, 2, 3, 4, 8, 9}, 5),
-	}, []grpo.Row{
+	}, []pack.Row{
 		{Sequence: 0, End: 6}, {Sequence: 1, From: 0, Start: 3, End: 3},
 		{Sequence: 2, From: 0, Start: 4, End: 6, Rectangle: 1}, {Sequence: 3, From: 2, Start: 5, End: 5},
 	}, layout)

@@ -3,7 +3,7 @@ package plan
 import (
 	"math/bits"
 
-	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // Sizes decide how much memory a training takes.
@@ -43,8 +43,8 @@ func (s Sizes) Shared(length int) int {
 // A usual micro-batch has as many sequences of the length as it may have. Those of the other one share half of the
 // length. It has as many tokens as it may have, though numbers of rows are rounded: shorter sequences may fill it.
 // There is none where two sequences have more tokens than that.
-func (s Sizes) Work(length int, alone bool, bytes func(l grpo.Layout, tokens int) (float64, error)) (float64, error) {
-	l := grpo.Layout{Rows: s.Rows(padLength(length)), Length: padLength(length)}
+func (s Sizes) Work(length int, alone bool, bytes func(l pack.Layout, tokens int) (float64, error)) (float64, error) {
+	l := pack.Layout{Rows: s.Rows(padLength(length)), Length: padLength(length)}
 	l.Trained = l.Tokens()
 	usual, err := bytes(l, l.Tokens())
 	usual *= float64(s.Workers)
@@ -52,8 +52,8 @@ func (s Sizes) Work(length int, alone bool, bytes func(l grpo.Layout, tokens int
 	if alone || rows < 2 || err != nil {
 		return usual, err
 	}
-	l = grpo.Layout{Rows: 1, Length: half}
-	l.Branches[0] = grpo.Branches{Rows: rows, Length: half, Keys: 2 * half}
+	l = pack.Layout{Rows: 1, Length: half}
+	l.Branches[0] = pack.Branches{Rows: rows, Length: half, Keys: 2 * half}
 	l.Trained = l.Tokens()
 	shared, err := bytes(l, max(l.Tokens(), s.Shared(length)))
 	return max(usual, shared), err

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gomlx/compute/dtypes"
 
-	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -128,7 +128,7 @@ func (t Training) WithDefaults(s Sizes) Sizes {
 
 // Tokens is the number of tokens of which a micro-batch takes the memory. A head that is trained keeps logits of each
 // trained token, and these are more than the tokens that are computed where sequences have most of them in common.
-func (t Training) Tokens(l grpo.Layout) int {
+func (t Training) Tokens(l pack.Layout) int {
 	if t.Head {
 		return max(l.Tokens(), l.Trained)
 	}
@@ -136,7 +136,7 @@ func (t Training) Tokens(l grpo.Layout) int {
 }
 
 // Pass is what a micro-batch takes whose layers are not computed again.
-func (t Training) Pass(l grpo.Layout) float64 {
+func (t Training) Pass(l pack.Layout) float64 {
 	length := l.Length
 	for _, b := range l.Branches {
 		length = max(length, b.Keys)
@@ -146,7 +146,7 @@ func (t Training) Pass(l grpo.Layout) float64 {
 
 // work is that of the micro-batches that are computed at once.
 func (t Training) work(s Sizes, length int) float64 {
-	bytes, _ := s.Work(length, t.Alone, func(_ grpo.Layout, tokens int) (float64, error) {
+	bytes, _ := s.Work(length, t.Alone, func(_ pack.Layout, tokens int) (float64, error) {
 		return t.pass(tokens, length, s.Recompute), nil
 	})
 	return bytes

@@ -11,6 +11,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // absorbing makes a random tree, and as many sequences again that lie in the rows of others: copies, beginnings, those
@@ -76,7 +77,7 @@ func logprobs(rng *rand.Rand, n int) (out []float32) {
 func absorbed(m piece) int {
 	n := len(m.sequences)
 	for i := range m.sequences {
-		if slices.ContainsFunc(m.Placed, func(r grpo.Row) bool { return r.Sequence == i }) {
+		if slices.ContainsFunc(m.Placed, func(r pack.Row) bool { return r.Sequence == i }) {
 			n--
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // TestTrain_BoundedCompilations: there is one graph for each shape of micro-batches, one for each of the probe, and one
@@ -17,7 +18,7 @@ func TestTrain_BoundedCompilations(t *testing.T) {
 	s := full(t, testConfig())
 	device, compiled := graphtest.Counting(t)
 	tr := New(s.target, Options{Device: device, FewShapes: true, MicroTokens: 512})
-	seen, probes := map[grpo.Layout]bool{}, map[grpo.Layout]bool{}
+	seen, probes := map[pack.Layout]bool{}, map[pack.Layout]bool{}
 	run := Run{Loss: grpo.PolicyLoss{}, Optimizer: grpo.DefaultAdamW(), Rate: func(int) float64 { return 1e-3 }, Epochs: 1,
 		MiniBatches: 1}
 	for step := range uint64(25) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/model"
 )
 
@@ -144,11 +145,11 @@ type graphName struct {
 type programKey struct {
 	target string // its layout
 	graph  graphName
-	layout grpo.Layout
+	layout pack.Layout
 }
 
 // key names the program of a graph for a layout.
-func (t *Trainer) key(f graphFunction, layout grpo.Layout) programKey {
+func (t *Trainer) key(f graphFunction, layout pack.Layout) programKey {
 	return programKey{t.target.layout, f.name, layout}
 }
 
@@ -158,7 +159,7 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 	name := graphName{l.Spec().Key, backward, recompute}
 	return graphFunction{name, func(in []*Node) []*Node {
 		forward, trained, in := t.target.split(in)
-		read, others := grpo.LogprobInputsOf(in)
+		read, others := pack.LogprobInputsOf(in)
 		var states *Node
 		gradient := Gradient
 		if recompute { // layers are computed again for the gradient
@@ -169,7 +170,7 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 		}
 		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
 		logprobs := forward.TokenLogProbs(hidden, read.Target)
-		inputs := grpo.LossInputsOf(others, logprobs)
+		inputs := pack.LossInputsOf(others, logprobs)
 		if l.Spec().Entropy {
 			// Behind the logprobs: their logits are not kept for it.
 			inputs.Entropy = forward.TokenEntropy(SchedulingBarrier(hidden, logprobs))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // gpuOf is the CPU device with hooks, and with the profile of a GPU.
@@ -60,7 +61,7 @@ func TestEach_CompilesAhead(t *testing.T) {
 	tr = New(tr.target, opts)
 	pieces, err := tr.microBatches(bare(batch), 0)
 	require.NoError(t, err)
-	layouts := map[grpo.Layout]bool{}
+	layouts := map[pack.Layout]bool{}
 	for _, p := range pieces {
 		layouts[p.Layout] = true
 	}
@@ -95,7 +96,7 @@ func TestEach_GradientCompilesAhead(t *testing.T) {
 	batch := manyLayouts()
 	pieces, err := tr.microBatches(batch, 0)
 	require.NoError(t, err)
-	layouts := map[grpo.Layout]bool{}
+	layouts := map[pack.Layout]bool{}
 	for _, p := range pieces {
 		layouts[p.Layout] = true
 	}

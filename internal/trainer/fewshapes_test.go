@@ -8,6 +8,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestFewLayouts(t *testing.T) {
 	for _, c := range []struct{ micro, length int }{{600, 500}, {256, 2000}, {4096, 100}, {0, 700}} {
 		tr := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, MicroTokens: c.micro, Alone: true})
-		listed := map[grpo.Layout]bool{}
+		listed := map[pack.Layout]bool{}
 		for _, l := range FewLayouts(tr.plan, plan.Sizes{MicroTokens: c.micro}, c.length) {
 			require.False(t, listed[l], "%+v", l)
 			listed[l] = true
@@ -40,7 +41,7 @@ func TestFewLayouts(t *testing.T) {
 }
 
 // batchFor is a batch that fills a layout.
-func batchFor(l grpo.Layout) (batch []grpo.Sequence) {
+func batchFor(l pack.Layout) (batch []grpo.Sequence) {
 	for i := range l.Rows {
 		s := grpo.Sequence{
 			IDs: make([]int32, l.Length+1), Trained: make([]bool, l.Length+1), Logprobs: make([]float32, l.Length+1),

@@ -13,6 +13,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/model"
 )
 
@@ -27,7 +28,7 @@ func (t *Trainer) evaluate(
 	if err != nil {
 		return nil, nil, err
 	}
-	result = &Pass{totals: grpo.NewTotals(call.loss.Spec().Metrics), Logprobs: perToken(batch)}
+	result = &Pass{totals: newTotals(call.loss.Spec().Metrics), Logprobs: perToken(batch)}
 	shared, free, err := t.shared(params)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +70,7 @@ func (t *Trainer) evaluate(
 		grads.free()
 		return nil, nil, err
 	}
-	result.Metrics = result.totals.Metrics()
+	result.Metrics = result.totals.logged()
 	return result, grads, nil
 }
 
@@ -85,7 +86,7 @@ func (p *Pass) add(batch []grpo.Sequence, m piece, out []*tensors.Tensor) error 
 	}
 	p.Loss += float64(value[0])
 	p.Computed += m.Layout.Tokens()
-	if err := p.totals.AddMicroBatch(metrics, m.Tokens.NumInLoss); err != nil {
+	if err := p.totals.addMicroBatch(metrics, m.Tokens.NumInLoss); err != nil {
 		return err
 	}
 	return m.spread(batch, out[2], p.Logprobs)
@@ -137,7 +138,7 @@ func averaged(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
 }
 
 // forwardInput is what a forward pass reads of the inputs of a graph.
-func forwardInput(in grpo.LogprobInputs) model.Input {
+func forwardInput(in pack.LogprobInputs) model.Input {
 	input := model.Input{Tokens: in.IDs}
 	for _, b := range in.Branches {
 		input.Branches = append(input.Branches, model.Branches{Tokens: b.IDs, Start: b.Start, Keys: b.Keys})

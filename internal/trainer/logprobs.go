@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // Logprobs returns the logprobs of the trained tokens of a batch under the parameters of a state: a list for each
@@ -40,7 +41,7 @@ func (t *Trainer) logprobs(
 	}
 	f := graphFunction{graphName{}, func(in []*Node) []*Node {
 		f, _, in := t.target.split(in)
-		read, _ := grpo.LogprobInputsOf(in)
+		read, _ := pack.LogprobInputsOf(in)
 		hidden, _ := f.Hidden(forwardInput(read)) // logits are computed at the positions of trained tokens only
 		return []*Node{f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), read.Position), read.Target)}
 	}}

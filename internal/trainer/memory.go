@@ -9,6 +9,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -49,7 +50,7 @@ func Plan(c *model.Config, layout *lora.Adapter, length int, opts Options) (plan
 // planWork returns the bytes of the micro-batches that are computed at once. of returns the target of a model, with the
 // shapes of the inputs that all micro-batches have in common.
 func (t *Trainer) planWork(length int, of func(*model.Config) (Target, []shapes.Shape)) (float64, error) {
-	return t.sizes.Work(length, t.opts.Alone, func(l grpo.Layout, _ int) (float64, error) {
+	return t.sizes.Work(length, t.opts.Alone, func(l pack.Layout, _ int) (float64, error) {
 		graph := func(c *model.Config) (int64, error) {
 			part := *t
 			target, in := of(c)

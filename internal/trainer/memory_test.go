@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -92,7 +93,7 @@ func TestPlan_Entropy(t *testing.T) {
 	for _, p := range layout.Params() {
 		in = append(in, shapes.Make(dtypes.Float32, p.Shape...))
 	}
-	rows := grpo.Layout{Rows: tr.Sizes().Rows(256), Length: 256, Trained: tr.Sizes().Rows(256) * 256}
+	rows := pack.Layout{Rows: tr.Sizes().Rows(256), Length: 256, Trained: tr.Sizes().Rows(256) * 256}
 	work := func(l grpo.Loss) float64 {
 		bytes, err := graphx.WorkOfGraph(opts.Device, tr.lossGraph(l, true, false).build, slices.Concat(in, rows.Shapes()))
 		require.NoError(t, err)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 )
 
 // piece is a micro-batch of a batch.
 type piece struct {
-	*grpo.MicroBatch
+	*pack.MicroBatch
 	sequences []int // of the batch, in the order in which their tokens are listed
 }
 
@@ -58,7 +59,7 @@ func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 		lists = t.evenRows
 	}
 	for _, l := range lists(part, rest, limit) {
-		packed, err := grpo.Pack(pick(part, l.sequences), l.Layout)
+		packed, err := pack.Sequences(pick(part, l.sequences), l.Layout)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func (t *Trainer) pack(part []grpo.Sequence, limit int) ([]piece, error) {
 
 // planned is a micro-batch that is not packed yet.
 type planned struct {
-	grpo.Layout
+	pack.Layout
 	sequences []int
 }
 
@@ -83,7 +84,7 @@ func (t *Trainer) evenRows(part []grpo.Sequence, sorted []int, limit int) (out [
 	}
 	even := min(rows, roundUp((len(sorted)+pieces-1)/pieces, plan.RowStep))
 	for chunk := range slices.Chunk(sorted, even) {
-		layout := grpo.Layout{
+		layout := pack.Layout{
 			Rows: min(even, roundUp(len(chunk), plan.RowStep)), Length: pad(part[chunk[len(chunk)-1]].NumInputs()),
 		}
 		layout.Trained = padTrained(credit.NumTrained(pick(part, chunk)), layout.Tokens())
@@ -164,17 +165,17 @@ func (t *Trainer) fewShapes(part []grpo.Sequence, sorted []int, limit int) (out 
 }
 
 // quarterAndAll are the layouts in which a quarter of the tokens can be trained, and all of them.
-func quarterAndAll(rows, length int) (quarter, all grpo.Layout) {
+func quarterAndAll(rows, length int) (quarter, all pack.Layout) {
 	tokens := rows * length
-	return grpo.Layout{Rows: rows, Length: length, Trained: tokens / 4},
-		grpo.Layout{Rows: rows, Length: length, Trained: tokens}
+	return pack.Layout{Rows: rows, Length: length, Trained: tokens / 4},
+		pack.Layout{Rows: rows, Length: length, Trained: tokens}
 }
 
 // FewLayouts lists the layouts of all micro-batches that a training with [Options].FewShapes can have of sequences of
 // up to length tokens that share nothing: so many graphs are compiled for it. Sizes of zero have their defaults;
 // smaller MicroTokens have no layouts besides. Sequences that begin with the same tokens have other layouts, rounded by
 // [plan.Padding]; these are too many to list, and some thirty of them occur in twenty steps of eight groups of eight.
-func FewLayouts(t plan.Training, s plan.Sizes, length int) (list []grpo.Layout) {
+func FewLayouts(t plan.Training, s plan.Sizes, length int) (list []pack.Layout) {
 	pad := t.Padding().Length
 	s = t.WithDefaults(s)
 	for n := pad(0); n <= pad(length); n *= 2 {
@@ -188,17 +189,17 @@ func FewLayouts(t plan.Training, s plan.Sizes, length int) (list []grpo.Layout) 
 
 // Packed returns the micro-batches of a batch as a run computes them: for each optimizer step of the first epoch, in
 // their order. Nothing is computed.
-func (t *Trainer) Packed(batch []grpo.Sequence, run Run) ([][]*grpo.MicroBatch, error) {
+func (t *Trainer) Packed(batch []grpo.Sequence, run Run) ([][]*pack.MicroBatch, error) {
 	if err := checkComplete(batch, run.Loss); err != nil || len(batch) == 0 {
 		return nil, err
 	}
-	var list [][]*grpo.MicroBatch
+	var list [][]*pack.MicroBatch
 	for _, part := range credit.Split(inseparable(batch, run.Loss), run.MiniBatches, rand.New(rand.NewPCG(run.Seed, 0))) {
 		pieces, err := t.microBatches(part, run.MicroBatch)
 		if err != nil {
 			return nil, err
 		}
-		var step []*grpo.MicroBatch
+		var step []*pack.MicroBatch
 		for _, p := range pieces {
 			step = append(step, p.MicroBatch)
 		}

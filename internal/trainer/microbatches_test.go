@@ -11,6 +11,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/model"
 )
@@ -62,7 +63,7 @@ func unpack(micro []piece) []string {
 }
 
 // contextOf returns the ids that a token of a micro-batch attends to.
-func contextOf(m *grpo.MicroBatch, at int) []int32 {
+func contextOf(m *pack.MicroBatch, at int) []int32 {
 	if from := m.Rows * m.Length; at >= from {
 		starts, keys := m.Starts, m.Keys
 		for _, b := range m.Branches {
@@ -136,7 +137,7 @@ func TestMicroBatches_FewShapes(t *testing.T) {
 		shapes  int
 		padding float64
 	}{{false, 500, 1.6}, {true, 40, 2}} {
-		seen := map[grpo.Layout]int{}
+		seen := map[pack.Layout]int{}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		tr := New(smallTarget, Options{Device: graphtest.CPU(t), Workers: 2, FewShapes: c.few})
 		var middle, needed, computed int

@@ -9,6 +9,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -49,7 +50,7 @@ func TestPlan_FromFewLayers(t *testing.T) {
 
 			build := trainer.lossGraph(grpo.PolicyLoss{}, true, recompute).build
 			layouts := 0
-			want, err := trainer.sizes.Work(256, false, func(l grpo.Layout, _ int) (float64, error) {
+			want, err := trainer.sizes.Work(256, false, func(l pack.Layout, _ int) (float64, error) {
 				layouts++
 				whole, err := graphx.WorkOfGraph(opts.Device, build, append(in[:len(in):len(in)], l.Shapes()...))
 				return float64(whole) + 4*trainer.plan.Params, err

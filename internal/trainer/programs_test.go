@@ -14,6 +14,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 	"github.com/goart-dev/art/lora"
 )
@@ -95,11 +96,11 @@ func TestProgramBytes(t *testing.T) {
 	}
 	device := graphtest.CPU(t)
 	loss := New(AdapterTarget(c, params(c), layout), Options{Device: device}).lossGraph(grpo.PolicyLoss{}, true, false)
-	plain := grpo.Layout{Rows: 8, Length: 256, Trained: 512}
-	shared := grpo.Layout{Rows: 2, Length: 352, Trained: 512}
-	shared.Branches[0] = grpo.Branches{Rows: 16, Length: 96, Keys: 512}
-	shared.Branches[1] = grpo.Branches{Rows: 8, Length: 224, Keys: 640}
-	for _, l := range []grpo.Layout{plain, shared} {
+	plain := pack.Layout{Rows: 8, Length: 256, Trained: 512}
+	shared := pack.Layout{Rows: 2, Length: 352, Trained: 512}
+	shared.Branches[0] = pack.Branches{Rows: 16, Length: 96, Keys: 512}
+	shared.Branches[1] = pack.Branches{Rows: 8, Length: 224, Keys: 640}
+	for _, l := range []pack.Layout{plain, shared} {
 		var kept []compute.Executable
 		says, before := int64(0), liveBytes()
 		for range 3 {

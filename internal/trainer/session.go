@@ -41,7 +41,7 @@ type Pass struct {
 	NotFinite []int
 	// Overflowed reports that NotFinite is all sequences, because only the sum of what each has alone is not finite.
 	Overflowed bool
-	totals     *grpo.Totals
+	totals     *totals
 }
 
 // Start copies a state to the device. The state is left as it is. Free releases the memory.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
+	"github.com/goart-dev/art/internal/pack"
 	"github.com/goart-dev/art/internal/plan"
 )
 
@@ -101,7 +102,7 @@ func (t *Trainer) packShared(part []grpo.Sequence, cut [][]int, limit int) (out 
 			n++
 		}
 		a := t.arrange(part, cut[:n])
-		packed, err := grpo.PackRows(pick(part, a.sequences), a.rows, a.Layout)
+		packed, err := pack.Rows(pick(part, a.sequences), a.rows, a.Layout)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func longest(part []grpo.Sequence, of []int) (n int) {
 // arrangement says where clusters lie in a micro-batch.
 type arrangement struct {
 	planned
-	rows []grpo.Row
+	rows []pack.Row
 }
 
 // arrange lays out clusters: their roots, and what each sequence adds, in one rectangle or two, of short and long rows.
@@ -146,7 +147,7 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 	for _, c := range clusters {
 		a.add(part, c)
 	}
-	var own []*grpo.Row
+	var own []*pack.Row
 	roots := 0
 	for i := range a.rows {
 		switch r := &a.rows[i]; {
@@ -157,10 +158,10 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 		}
 	}
 	a.Rows = pad.Rows(roots)
-	slices.SortStableFunc(own, func(x, y *grpo.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
+	slices.SortStableFunc(own, func(x, y *pack.Row) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
 	// The two parts of the rows, by length, have the least padding: they are cut after a multiple of plan.RowStep, and
 	// nowhere unless that saves a part of the tokens, so that few layouts occur.
-	tokens := func(rows []*grpo.Row) int {
+	tokens := func(rows []*pack.Row) int {
 		b := rectangle(pad, rows)
 		return b.Rows * b.Length
 	}
@@ -181,7 +182,7 @@ func (t *Trainer) arrange(part []grpo.Sequence, clusters [][]int) *arrangement {
 		short.Keys = max(short.Keys, long.Keys)
 		long.Keys = short.Keys
 	}
-	a.Branches = [grpo.MaxBranches]grpo.Branches{short, long}
+	a.Branches = [pack.MaxBranches]pack.Branches{short, long}
 	a.Trained = padTrained(credit.NumTrained(pick(part, a.sequences)), a.Tokens())
 	return a
 }
@@ -206,21 +207,21 @@ func (a *arrangement) add(part []grpo.Sequence, c []int) {
 		root = min(root, shares[i])
 	}
 	shares[0] = root
-	a.rows = append(a.rows, grpo.Row{Sequence: first + ends[0], End: root})
+	a.rows = append(a.rows, pack.Row{Sequence: first + ends[0], End: root})
 	from, next := first+ends[0], 0
 	for i, end := range ends {
-		a.rows = append(a.rows, grpo.Row{Sequence: first + end, From: from, Start: shares[i], End: len(last(i))})
+		a.rows = append(a.rows, pack.Row{Sequence: first + end, From: from, Start: shares[i], End: len(last(i))})
 		for from = first + end; next < end; next++ {
 			n := part[c[next]].NumInputs()
-			a.rows = append(a.rows, grpo.Row{Sequence: first + next, From: from, Start: n, End: n})
+			a.rows = append(a.rows, pack.Row{Sequence: first + next, From: from, Start: n, End: n})
 		}
 		next++
 	}
 }
 
 // rectangle is the shape that rows need.
-func rectangle(p plan.Padding, rows []*grpo.Row) grpo.Branches {
-	b := grpo.Branches{Rows: p.Rows(len(rows))}
+func rectangle(p plan.Padding, rows []*pack.Row) pack.Branches {
+	b := pack.Branches{Rows: p.Rows(len(rows))}
 	for _, r := range rows {
 		b.Length, b.Keys = max(b.Length, p.Length(r.End-r.Start)), max(b.Keys, p.Keys(r.End))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // randomTree makes sequences that grow out of one another: each shares a beginning of random length with one before it,
@@ -78,7 +79,7 @@ func TestShared_Group(t *testing.T) {
 // of 20 to 500, and the tokens that are computed, padding included, for each that sequences alone take.
 func TestShared_FewShapes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	seen, computed := map[grpo.Layout]bool{}, map[bool]int{}
+	seen, computed := map[pack.Layout]bool{}, map[bool]int{}
 	for range 200 {
 		batch := group(rng, 8, 200+rng.IntN(201), 500, 1000)
 		for i := range batch {
@@ -114,7 +115,7 @@ func TestShared_FewShapesOfGroups(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		around := func(n, spread float64) int { return 1 + int(n*math.Exp(spread*rng.NormFloat64())) }
 		tr := New(smallTarget, Options{Device: graphtest.CPU(t), FewShapes: true, MicroTokens: c.micro})
-		seen, computed, needed := map[grpo.Layout]bool{}, 0, 0
+		seen, computed, needed := map[pack.Layout]bool{}, 0, 0
 		for range 20 {
 			var batch []grpo.Sequence
 			for range 8 {

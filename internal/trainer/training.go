@@ -17,7 +17,7 @@ type training struct {
 	*Session
 	run    Run
 	spec   grpo.LossSpec
-	totals *grpo.Totals
+	totals *totals
 	value  float64 // mean over updates of that of a grpo.BatchLoss
 	report *Report
 	probe  *probe // of the first update that was not skipped
@@ -25,7 +25,7 @@ type training struct {
 
 func newTraining(s *Session, run Run) *training {
 	spec := run.Loss.Spec()
-	return &training{Session: s, run: run, spec: spec, totals: grpo.NewTotals(spec.Metrics), report: &Report{}}
+	return &training{Session: s, run: run, spec: spec, totals: newTotals(spec.Metrics), report: &Report{}}
 }
 
 // epochs makes the optimizer steps of a run.
@@ -96,7 +96,7 @@ func (t *training) update(ctx context.Context, part []grpo.Sequence) error {
 	if r.Updates == 0 {
 		t.probe, r.First = newProbe(part, p.Logprobs), t.withValue(p.totals, value)
 	}
-	t.totals.AddUpdate(p.totals)
+	t.totals.addUpdate(p.totals)
 	t.value += (value - t.value) / float64(r.Updates+1)
 	r.Norm += (norm - r.Norm) / float64(r.Updates+1)
 	r.Updates++
@@ -178,8 +178,8 @@ func blamed(linear []grpo.Sequence, value float64, logprobs [][]float32) []int {
 }
 
 // withValue returns the metrics of totals. Those of a [grpo.BatchLoss] have the value of the loss too.
-func (t *training) withValue(totals *grpo.Totals, value float64) map[string]float64 {
-	metrics := totals.Metrics()
+func (t *training) withValue(totals *totals, value float64) map[string]float64 {
+	metrics := totals.logged()
 	if loss, ok := t.run.Loss.(grpo.BatchLoss); ok {
 		metrics[loss.Value().Name] = value
 	}

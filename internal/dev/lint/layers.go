@@ -77,7 +77,7 @@ var layers = map[string]layer{
 		own: []string{
 			"", "backend/device/cpu", "backend/driver", "backend/loop", "backend/rundir", "backend/server", "grpo",
 			"grpo/credit", "internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
-			"internal/machine", "internal/plan", "internal/quantity", "internal/runs", "internal/safetensors",
+			"internal/machine", "internal/pack", "internal/plan", "internal/quantity", "internal/runs", "internal/safetensors",
 			"internal/trainer", "internal/trainset", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
@@ -186,15 +186,16 @@ var layers = map[string]layer{
 	"internal/stable":  {mods: []string{"github.com/gofrs/flock", "golang.org/x/sys/windows"}, light: true},
 	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":  {light: true},
+	"internal/pack":    {own: []string{"grpo", "grpo/credit"}, mods: gomlx},
 	"internal/plan": {own: []string{
-		"grpo", "lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine",
+		"lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine", "internal/pack",
 	}, mods: []string{compute}},
 	"internal/migrate": {
 		own: []string{"", "internal/runs"}, mods: []string{"github.com/parquet-go/parquet-go", "go.yaml.in/yaml"},
 	},
 	"internal/safetensors": {own: []string{"internal/float16", "internal/mapped"}},
 	"internal/trainer": {own: []string{"grpo", "grpo/credit", "lora", "model", "internal/graphx", "internal/machine",
-		"internal/plan", "internal/safetensors"}, mods: gomlx},
+		"internal/pack", "internal/plan", "internal/safetensors"}, mods: gomlx},
 	"internal/trainset": {own: []string{"", "grpo/credit", "internal/runs", "tokenizer/chat"}},
 	"internal/tinkerwire": {mods: []string{"google.golang.org/protobuf/encoding/protowire"},
 		light: true},

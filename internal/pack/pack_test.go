@@ -1,4 +1,4 @@
-package grpo
+package pack
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -20,7 +21,7 @@ type trainedToken struct {
 }
 
 // tokensOf lists the trained tokens of sequences.
-func tokensOf(seqs []Sequence) []trainedToken {
+func tokensOf(seqs []grpo.Sequence) []trainedToken {
 	var out []trainedToken
 	for i, s := range seqs {
 		for j, trained := range s.Trained {
@@ -45,7 +46,7 @@ func unpack(b *MicroBatch) []trainedToken {
 }
 
 // layoutOf returns a layout that sequences fit into, with some padding.
-func layoutOf(src *rand.Rand, seqs []Sequence) Layout {
+func layoutOf(src *rand.Rand, seqs []grpo.Sequence) Layout {
 	l := Layout{Rows: len(seqs) + src.IntN(3), Trained: credit.NumTrained(seqs) + src.IntN(20), Length: 1}
 	for i := range seqs {
 		l.Length = max(l.Length, seqs[i].NumInputs()+src.IntN(2))
@@ -53,23 +54,23 @@ func layoutOf(src *rand.Rand, seqs []Sequence) Layout {
 	return l
 }
 
-func TestPack_UnpackGivesInputBack(t *testing.T) {
+func TestSequences_UnpackGivesInputBack(t *testing.T) {
 	for seed := range uint64(200) {
 		src := rand.New(rand.NewPCG(seed, 6))
 		seqs := randomBatch(src, 1+src.IntN(12), 32)
-		batch, err := Pack(seqs, layoutOf(src, seqs))
+		batch, err := Sequences(seqs, layoutOf(src, seqs))
 		require.NoError(t, err)
 		require.Equal(t, tokensOf(seqs), unpack(batch), "seed %d", seed)
 	}
 }
 
-// TestPack_Padding: everything that is not of a sequence is 0, and the tensors have the shapes of the layout.
-func TestPack_Padding(t *testing.T) {
+// TestSequences_Padding: everything that is not of a sequence is 0, and the tensors have the shapes of the layout.
+func TestSequences_Padding(t *testing.T) {
 	for seed := range uint64(50) {
 		src := rand.New(rand.NewPCG(seed, 7))
 		seqs := randomBatch(src, 1+src.IntN(12), 32)
 		layout := layoutOf(src, seqs)
-		b, err := Pack(seqs, layout)
+		b, err := Sequences(seqs, layout)
 		require.NoError(t, err)
 		require.Len(t, b.IDs, layout.Tokens())
 		for row := range layout.Rows {
@@ -100,14 +101,31 @@ func TestPack_Padding(t *testing.T) {
 	}
 }
 
-func TestPack_Errors(t *testing.T) {
-	sequence := func(n int) Sequence { // of which the model reads n tokens
-		s := Sequence{IDs: make([]int32, n+3), Trained: make([]bool, n+3), Logprobs: make([]float32, n+3)}
+// TestSequences_Logprobs: old and behavior are those of the sampler unless a sequence has its own, and shaping is added
+// to the advantage.
+func TestSequences_Logprobs(t *testing.T) {
+	m, err := Sequences([]grpo.Sequence{
+		{IDs: []int32{1, 2, 3}, Trained: []bool{false, true, true}, Logprobs: []float32{0, -1, -2},
+			Reference: []float32{9, -4, -5}, Advantage: 1, Shaping: []float64{0, 0.5, -0.25}},
+		{IDs: []int32{1, 2}, Trained: []bool{false, true}, Logprobs: []float32{0, -9}, Old: []float32{0, -3},
+			Behavior: []float32{0, -8}, Advantage: -1},
+	}, Layout{Rows: 2, Length: 2, Trained: 4})
+	require.NoError(t, err)
+	require.Equal(t, []float32{1.5, 0.75, -1, 0}, m.Tokens.Advantage)
+	require.Equal(t, []float32{-1, -2, -3, 0}, m.Tokens.Old)
+	require.Equal(t, []float32{-1, -2, -8, 0}, m.Tokens.Behavior)
+	require.Equal(t, []float32{-1, -2, -9, 0}, m.Tokens.Logprob)
+	require.Equal(t, []float32{-4, -5, 0, 0}, m.Tokens.Reference)
+}
+
+func TestSequences_Errors(t *testing.T) {
+	sequence := func(n int) grpo.Sequence { // of which the model reads n tokens
+		s := grpo.Sequence{IDs: make([]int32, n+3), Trained: make([]bool, n+3), Logprobs: make([]float32, n+3)}
 		s.Trained[n] = true
 		return s
 	}
-	two := []Sequence{sequence(3), sequence(8)}
-	_, err := Pack(two, Layout{Rows: 2, Length: 8, Trained: 2})
+	two := []grpo.Sequence{sequence(3), sequence(8)}
+	_, err := Sequences(two, Layout{Rows: 2, Length: 8, Trained: 2})
 	require.NoError(t, err, "the last trained token is not read")
 	for want, layout := range map[string]Layout{
 		"sequence 1 needs 8 tokens, rows have 7":    {Rows: 2, Length: 7, Trained: 2},
@@ -116,30 +134,30 @@ func TestPack_Errors(t *testing.T) {
 		"0 rows of 8 tokens, 2 of them trained":     {Rows: 0, Length: 8, Trained: 2},
 		"a layout of 2 rows of 0 tokens, 2 of them": {Rows: 2, Length: 0, Trained: 2},
 	} {
-		_, err := Pack(two, layout)
+		_, err := Sequences(two, layout)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = Pack([]Sequence{{IDs: []int32{1}, Trained: []bool{true}, Logprobs: []float32{0}}},
+	_, err = Sequences([]grpo.Sequence{{IDs: []int32{1}, Trained: []bool{true}, Logprobs: []float32{0}}},
 		Layout{Rows: 1, Length: 1, Trained: 1})
 	require.ErrorContains(t, err, "sequence 0: ")
 }
 
-func TestPack_LeavesInputAlone(t *testing.T) {
+func TestSequences_LeavesInputAlone(t *testing.T) {
 	src := rand.New(rand.NewPCG(8, 8))
 	seqs := randomBatch(src, 6, 32)
 	before, layout := tokensOf(seqs), layoutOf(src, seqs)
-	b, err := Pack(seqs, layout)
+	b, err := Sequences(seqs, layout)
 	require.NoError(t, err)
 	clear(b.IDs)
 	clear(b.Tokens.Target)
 	require.Equal(t, before, tokensOf(seqs))
-	again, err := Pack(seqs, layout)
+	again, err := Sequences(seqs, layout)
 	require.NoError(t, err)
 	require.Equal(t, before, unpack(again))
 }
 
-func randomSequence(src *rand.Rand, n, trajectory int) Sequence {
-	s := Sequence{
+func randomSequence(src *rand.Rand, n, trajectory int) grpo.Sequence {
+	s := grpo.Sequence{
 		IDs: make([]int32, n), Trained: make([]bool, n), Logprobs: make([]float32, n),
 		Advantage: src.NormFloat64(), Weight: src.Float64(), Trajectory: trajectory,
 	}
@@ -160,8 +178,8 @@ func randomSequence(src *rand.Rand, n, trajectory int) Sequence {
 }
 
 // randomBatch returns sequences of up to length tokens, some trajectories with two histories.
-func randomBatch(src *rand.Rand, count, length int) []Sequence {
-	seqs := make([]Sequence, count)
+func randomBatch(src *rand.Rand, count, length int) []grpo.Sequence {
+	seqs := make([]grpo.Sequence, count)
 	for i := range seqs {
 		seqs[i] = randomSequence(src, 2+src.IntN(length-1), src.IntN(count/2+1))
 	}

@@ -1,4 +1,6 @@
-package grpo
+// Package pack lays out sequences in micro-batches: padded rectangles, in which those that begin equally have what they
+// share once. The trainer says how.
+package pack
 
 import (
 	"errors"
@@ -7,6 +9,7 @@ import (
 
 	"github.com/gomlx/gomlx/core/tensors"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -47,19 +50,19 @@ type Row struct {
 	Rectangle                  int // 0 for the first one, 1 for the first branches
 }
 
-// Pack lays out sequences, one in each row. Every trained token is listed, and has everything before it in its row.
-// What follows the last trained token of a sequence is left out.
-func Pack(seqs []Sequence, layout Layout) (*MicroBatch, error) {
+// Sequences lays out sequences, one in each row. Every trained token is listed, and has everything before it in its
+// row. What follows the last trained token of a sequence is left out.
+func Sequences(seqs []grpo.Sequence, layout Layout) (*MicroBatch, error) {
 	rows := make([]Row, len(seqs))
 	for i := range seqs {
 		rows[i] = Row{Sequence: i, End: seqs[i].NumInputs()}
 	}
-	return PackRows(seqs, rows, layout)
+	return Rows(seqs, rows, layout)
 }
 
-// PackRows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
+// Rows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
 // reads of it; one without tokens of its own takes no row of the layout.
-func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
+func Rows(seqs []grpo.Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
 	if err := errors.Join(credit.ValidateAll(seqs), layout.check(seqs, rows)); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
 		if r.Start > 0 {
 			other := seqs[r.From].IDs
 			if len(at[r.From]) < r.Start || len(ids) < r.Start || !slices.Equal(ids[:r.Start], other[:r.Start]) {
-				return nil, fmt.Errorf("grpo: sequences %d and %d do not share %d tokens", r.Sequence, r.From, r.Start)
+				return nil, fmt.Errorf("pack: sequences %d and %d do not share %d tokens", r.Sequence, r.From, r.Start)
 			}
 			path = at[r.From][:r.Start:r.Start]
 		}
@@ -87,7 +90,7 @@ func PackRows(seqs []Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
 	}
 	for i := range seqs {
 		if got, want := len(at[i]), seqs[i].NumInputs(); got < want {
-			return nil, fmt.Errorf("grpo: rows have %d tokens of sequence %d, the model reads %d", got, i, want)
+			return nil, fmt.Errorf("pack: rows have %d tokens of sequence %d, the model reads %d", got, i, want)
 		}
 		m.Tokens.add(&seqs[i], i, at[i])
 	}
@@ -154,7 +157,7 @@ func (m *MicroBatch) Tensors(denominator float32) []any {
 }
 
 // add appends the trained tokens of a sequence, the i-th, whose tokens are at the given indices.
-func (t *TokenBatch) add(seq *Sequence, i int, indices []int32) {
+func (t *TokenBatch) add(seq *grpo.Sequence, i int, indices []int32) {
 	for j, trained := range seq.Trained {
 		if !trained {
 			continue

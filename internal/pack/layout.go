@@ -1,4 +1,6 @@
-package grpo
+package pack
+
+// Shapes: B rows of T tokens, and R rows of branches with S keys, M tokens in all; N of them are trained.
 
 import (
 	"fmt"
@@ -7,6 +9,7 @@ import (
 	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 
+	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -56,19 +59,19 @@ func (l Layout) Shapes() []shapes.Shape {
 		ints(l.Trained, 1), shapes.Make(dtypes.Float32))
 }
 
-func (l Layout) check(seqs []Sequence, rows []Row) error {
+func (l Layout) check(seqs []grpo.Sequence, rows []Row) error {
 	if l.Rows <= 0 || l.Length <= 0 || l.Trained <= 0 {
-		return fmt.Errorf("grpo: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows,
+		return fmt.Errorf("pack: a layout of %d rows of %d tokens, %d of them trained: want at least one of each", l.Rows,
 			l.Length, l.Trained)
 	}
 	if n := credit.NumTrained(seqs); n > l.Trained {
-		return fmt.Errorf("grpo: %d trained tokens for a list of %d", n, l.Trained)
+		return fmt.Errorf("pack: %d trained tokens for a list of %d", n, l.Trained)
 	}
 	counts := map[int]int{}
 	for _, r := range rows {
 		if r.Sequence < 0 || r.Sequence >= len(seqs) || r.Start < 0 || r.End < r.Start || r.Rectangle < 0 ||
 			r.Rectangle > MaxBranches || r.Start > 0 && (r.From < 0 || r.From >= len(seqs)) {
-			return fmt.Errorf("grpo: row %+v of %d sequences", r, len(seqs))
+			return fmt.Errorf("pack: row %+v of %d sequences", r, len(seqs))
 		}
 		if r.Start == r.End {
 			continue
@@ -76,10 +79,10 @@ func (l Layout) check(seqs []Sequence, rows []Row) error {
 		counts[r.Rectangle]++
 		have, length, keys := l.rectangle(r.Rectangle)
 		if counts[r.Rectangle] > have {
-			return fmt.Errorf("grpo: %d sequences for %d rows", counts[r.Rectangle], have)
+			return fmt.Errorf("pack: %d sequences for %d rows", counts[r.Rectangle], have)
 		}
 		if n := r.End - r.Start; n > length || r.End > keys || r.Rectangle == 0 && r.Start > 0 {
-			return fmt.Errorf("grpo: sequence %d needs %d tokens, rows have %d", r.Sequence, n, length)
+			return fmt.Errorf("pack: sequence %d needs %d tokens, rows have %d", r.Sequence, n, length)
 		}
 	}
 	return nil
@@ -121,8 +124,8 @@ func LogprobInputsOf(tensors []*Node) (in LogprobInputs, others []*Node) {
 }
 
 // LossInputsOf names the others of [MicroBatch.Tensors] in a graph; logprobs are [N], computed from the first ones.
-func LossInputsOf(others []*Node, logprobs *Node) LossInputs {
-	return LossInputs{
+func LossInputsOf(others []*Node, logprobs *Node) grpo.LossInputs {
+	return grpo.LossInputs{
 		New: logprobs, Old: others[0], Advantage: others[1], Weight: others[2], Mask: others[3], Behavior: others[4],
 		Reference: others[5], Sequence: others[6], Denominator: others[7],
 	}
