@@ -5,7 +5,7 @@
 CLIENT is chat or responses (openai), messages (anthropic) or langchain (langchain-openai); the versions are in
 sdks/requirements.txt and langgraph/requirements.txt beside it. It prints a line of JSON for each rollout: its id, and the
 texts of the replies that the client has received. A client that is not installed ends the script with status 3.
-TestRollouts_Python of backend/server/servertest runs it, and compares that with what was recorded.
+TestRollouts_Python of internal/dev/servertest runs it, and compares that with what was recorded.
 """
 
 import concurrent.futures

@@ -10,7 +10,7 @@ import (
 
 	client "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/goart-dev/art/backend/server/servertest"
+	"github.com/goart-dev/art/internal/dev/servertest"
 )
 
 // agent plays a rollout with Anthropic's client, streamed or not. It gives up a request at random, and asks again.

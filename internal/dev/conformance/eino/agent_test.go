@@ -16,8 +16,8 @@ import (
 	"github.com/cloudwego/eino/schema"
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
-	"github.com/goart-dev/art/backend/server/servertest"
 	"github.com/goart-dev/art/internal/dev/arttest"
+	"github.com/goart-dev/art/internal/dev/servertest"
 )
 
 // look is a tool.

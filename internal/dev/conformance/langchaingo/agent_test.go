@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/goart-dev/art"
-	"github.com/goart-dev/art/backend/server/servertest"
 	"github.com/goart-dev/art/internal/dev/arttest"
+	"github.com/goart-dev/art/internal/dev/servertest"
 	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/chains"
 	"github.com/tmc/langchaingo/llms"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goart-dev/art/backend/server/servertest"
+	"github.com/goart-dev/art/internal/dev/servertest"
 	client "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"

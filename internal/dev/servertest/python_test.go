@@ -13,7 +13,7 @@ import (
 
 // TestRollouts_Python plays rollouts with the Python clients that the interpreter ART_PYTHON has:
 //
-//	ART_PYTHON=python go test ./backend/server/servertest -run Python -v
+//	ART_PYTHON=python go test ./internal/dev/servertest -run Python -v
 //
 // Requests that fail, are cut and are sent again leave every sampled token in exactly one sample.
 func TestRollouts_Python(t *testing.T) {
@@ -25,7 +25,7 @@ func TestRollouts_Python(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			rollouts, turns := Settings(t)
 			s := New(t, uint64(time.Now().UnixNano()))
-			c := exec.CommandContext(t.Context(), python, "../../../internal/dev/conformance/rollouts.py", s.URL, Key, client,
+			c := exec.CommandContext(t.Context(), python, "../conformance/rollouts.py", s.URL, Key, client,
 				fmt.Sprint(rollouts), fmt.Sprint(turns))
 			var problems bytes.Buffer
 			c.Stderr = &problems

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goart-dev/art/backend/server/servertest"
+	"github.com/goart-dev/art/internal/dev/servertest"
 )
 
 // The test of a client, here [net/http], which asks again until it has a reply. What was sampled, recorded and received
