@@ -22,7 +22,7 @@ const ConfigFile = "config.json"
 // [Config.Validate] refuses those that would change what it computes.
 type Config struct {
 	Architectures    []string `json:"architectures"`
-	ModelType        string   `json:"model_type"` // one of the ModelType constants
+	ModelType        string   `json:"model_type"` // such as "qwen3"; an error lists those that are built
 	VocabSize        int      `json:"vocab_size"`
 	HiddenSize       int      `json:"hidden_size"`
 	IntermediateSize int      `json:"intermediate_size"`
@@ -137,7 +137,7 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if _, ok := keys["rms_norm_eps"]; !ok {
 		c.RMSNormEps = 1e-6
 	}
-	if _, ok := keys["hidden_act"]; !ok && a.modelType != ModelTypeGemma3 { // which has hidden_activation
+	if _, ok := keys["hidden_act"]; !ok && a.modelType != gemma3.modelType { // which has hidden_activation
 		c.HiddenAct = "silu"
 	}
 	if c.HeadDim == 0 && c.NumHeads > 0 {
@@ -245,7 +245,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		decimal(c.LogitsScaling),
 	})
 	others := c.extra
-	windowed := c.ModelType == ModelTypeMistral || c.ModelType == ModelTypeGemma3 || c.UseSlidingWindow
+	windowed := c.ModelType == mistral.modelType || c.ModelType == gemma3.modelType || c.UseSlidingWindow
 	if c.SlidingWindow == 0 && windowed { // without the key there is one
 		others = map[string]json.RawMessage{"sliding_window": json.RawMessage("null")}
 		maps.Copy(others, c.extra)

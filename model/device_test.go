@@ -31,7 +31,7 @@ func sameBits(t testing.TB, want, got []float32, format string, args ...any) {
 // testConfig has groups of query heads, several layers, and dimensions that are whole vectors.
 func testConfig() *Config {
 	return &Config{
-		ModelType: ModelTypeQwen3, HiddenAct: "silu", VocabSize: 176, HiddenSize: 64, IntermediateSize: 144,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 176, HiddenSize: 64, IntermediateSize: 144,
 		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000,
 		TieEmbeddings: true,
 	}
@@ -40,7 +40,7 @@ func testConfig() *Config {
 // oddConfig has dimensions that no vector divides.
 func oddConfig() *Config {
 	return &Config{
-		ModelType: ModelTypeQwen3, HiddenAct: "silu", VocabSize: 171, HiddenSize: 53, IntermediateSize: 147,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 171, HiddenSize: 53, IntermediateSize: 147,
 		NumLayers: 2, NumHeads: 6, NumKVHeads: 3, HeadDim: 22, MaxPositions: 160, RMSNormEps: 1e-6, RopeTheta: 10000,
 		TieEmbeddings: true,
 	}

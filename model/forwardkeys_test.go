@@ -18,9 +18,9 @@ func families() map[string]map[string]any {
 	for _, a := range architectures() {
 		list[a.modelType] = map[string]any{"model_type": a.modelType, "architectures": []string{a.class}}
 	}
-	maps.Copy(list[ModelTypeQwen3MoE],
+	maps.Copy(list["qwen3_moe"],
 		map[string]any{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8})
-	maps.Copy(list[ModelTypeGemma3], map[string]any{"sliding_window": 512, "use_sliding_window": "-"})
+	maps.Copy(list["gemma3_text"], map[string]any{"sliding_window": 512, "use_sliding_window": "-"})
 	return list
 }
 
@@ -37,7 +37,7 @@ func TestParseConfig_ForwardKeys(t *testing.T) {
 	keys := slices.AppendSeq([]string{"mamba_d_state", "ssm_state_size", "lightning_nope", "use_attention_sinks",
 		"add_swa_attention_sink_bias", "num_sink_tokens"}, maps.Keys(forwardKeys))
 	for name, family := range families() {
-		if name != ModelTypeGemma3 {
+		if name != "gemma3_text" {
 			family["use_sliding_window"] = "-"
 		}
 		_, err := ParseConfig(withKeys(t, family))

@@ -7,14 +7,11 @@ import (
 	"math"
 )
 
-// ModelTypeGemma3 is that of Gemma 3's text models.
-const ModelTypeGemma3 = "gemma3_text"
-
-// gemma3 has norms before and after attention and MLP, whose weights are offsets from 1, and normalises queries and
-// keys per head. Its MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a sliding window and
-// their own RoPE base; the others have full attention and may scale RoPE (Gemma Team 2025).
+// gemma3, of Gemma 3's text models, has norms before and after attention and MLP, whose weights are offsets from 1, and
+// normalises queries and keys per head. Its MLP has a GELU; its embedding is multiplied by sqrt(D). Most layers have a
+// sliding window and their own RoPE base; the others have full attention and may scale RoPE (Gemma Team 2025).
 var gemma3 = architecture{
-	modelType: ModelTypeGemma3, class: "Gemma3ForCausalLM",
+	modelType: "gemma3_text", class: "Gemma3ForCausalLM",
 	reads: append([]string{"sliding_window", "sliding_window_pattern", "rope_local_base_freq", "hidden_activation",
 		"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "attention_bias"}, headNormKeys...),
 	defaults: gemma3Defaults, describe: describeGemma3,

@@ -12,8 +12,8 @@ import (
 // ggufModel returns the architecture under which llama.cpp has the model. What it would compute otherwise is an error.
 func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
 	kind := c.ModelType
-	if kind == ModelTypeMistral {
-		kind = ModelTypeLlama
+	if kind == mistral.modelType {
+		kind = llama.modelType
 	}
 	for name, candidate := range ggufModels {
 		if candidate.modelType == kind {

@@ -23,12 +23,12 @@ type ggufModel struct {
 }
 
 var ggufModels = map[string]ggufModel{
-	"qwen2":    {modelType: ModelTypeQwen2, architecture: qwen2.class},
-	"qwen3":    {modelType: ModelTypeQwen3, architecture: qwen3.class},
-	"qwen3moe": {modelType: ModelTypeQwen3MoE, architecture: qwen3MoE.class, config: qwen3MoEConfig},
-	"llama":    {modelType: ModelTypeLlama, architecture: llama.class, interleaved: true, config: llamaConfig},
-	"granite":  {modelType: ModelTypeGranite, architecture: granite.class, interleaved: true, config: graniteConfig},
-	"gemma3": {modelType: ModelTypeGemma3, architecture: gemma3.class, offsetNorms: true, sandwich: true,
+	"qwen2":    {modelType: qwen2.modelType, architecture: qwen2.class},
+	"qwen3":    {modelType: qwen3.modelType, architecture: qwen3.class},
+	"qwen3moe": {modelType: qwen3MoE.modelType, architecture: qwen3MoE.class, config: qwen3MoEConfig},
+	"llama":    {modelType: llama.modelType, architecture: llama.class, interleaved: true, config: llamaConfig},
+	"granite":  {modelType: granite.modelType, architecture: granite.class, interleaved: true, config: graniteConfig},
+	"gemma3": {modelType: gemma3.modelType, architecture: gemma3.class, offsetNorms: true, sandwich: true,
 		config: gemma3Config},
 }
 
@@ -51,7 +51,7 @@ func llamaConfig(h *ggufHeader, c map[string]any) {
 	c["attention_bias"] = h.has("blk.0.attn_q.bias")
 	c["mlp_bias"] = h.has("blk.0.ffn_gate.bias")
 	if h.copy(c, "sliding_window", "attention.sliding_window") {
-		c["model_type"], c["architectures"] = ModelTypeMistral, []string{mistral.class}
+		c["model_type"], c["architectures"] = mistral.modelType, []string{mistral.class}
 	}
 }
 

@@ -52,10 +52,10 @@ func TestWriteGGUF_Architectures(t *testing.T) {
 		if c.RopeScaling != nil && c.RopeScaling.Type == ropeLlama3 {
 			c.RopeScaling.OriginalPositions = 8192 // of the released models, which are known
 		}
-		if c.ModelType == ModelTypeGemma3 && m.Name != "gemma3-caps" { // what llama.cpp takes for granted
+		if c.ModelType == "gemma3_text" && m.Name != "gemma3-caps" { // what llama.cpp takes for granted
 			c.QueryScalar, c.LayerTypes = float64(c.HeadDim), []string{layerSliding, layerSliding, layerSliding}
 		}
-		if c.ModelType == ModelTypeQwen3MoE {
+		if c.ModelType == "qwen3_moe" {
 			require.ErrorContains(t, saved(t, w).WriteGGUF(io.Discard, &GGUFOptions{Type: "Q8_0"}), "layers without experts")
 			c.MLPOnlyLayers, c.DecoderSparseStep, c.NormTopKProb = nil, 1, true
 			w = testWeights(t, c)
@@ -65,7 +65,7 @@ func TestWriteGGUF_Architectures(t *testing.T) {
 		for _, l := range c.design().layers {
 			windows = windows || l.window > 0
 		}
-		if m.Name == "gemma3-caps" || windows && c.ModelType != ModelTypeGemma3 {
+		if m.Name == "gemma3-caps" || windows && c.ModelType != "gemma3_text" {
 			require.ErrorContains(t, folder.WriteGGUF(io.Discard, &GGUFOptions{Type: "Q8_0"}), "llama.cpp does not build")
 			return
 		}

@@ -2,12 +2,10 @@ package model
 
 import "cmp"
 
-// ModelTypeGranite is the model_type of Granite's dense models, 3 and later.
-const ModelTypeGranite = "granite"
-
-// granite is Llama's block with four multipliers: of the embedding, of attention scores instead of 1/sqrt(E), of what a
-// layer adds to the residual stream, and of logits, which are divided by it (Granite Team 2024).
-var granite = architecture{modelType: ModelTypeGranite, class: "GraniteForCausalLM", describe: describeGranite,
+// granite, of Granite's dense models from 3 on, is Llama's block with four multipliers: of the embedding, of attention
+// scores instead of 1/sqrt(E), of what a layer adds to the residual stream, and of logits, which are divided by it
+// (Granite Team 2024).
+var granite = architecture{modelType: "granite", class: "GraniteForCausalLM", describe: describeGranite,
 	reads: append([]string{"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"},
 		llama.reads...)}
 

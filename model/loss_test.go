@@ -89,12 +89,12 @@ func TestTokenEntropy(t *testing.T) {
 		cap, scale float64
 	}{{"plain", 0, 0}, {"capped", 1.5, 0}, {"scaled", 0, 3}} {
 		config := &Config{
-			ModelType: ModelTypeGranite, HiddenAct: "silu", VocabSize: 40, HiddenSize: 8, IntermediateSize: 8, NumLayers: 1,
+			ModelType: "granite", HiddenAct: "silu", VocabSize: 40, HiddenSize: 8, IntermediateSize: 8, NumLayers: 1,
 			NumHeads: 1, NumKVHeads: 1, HeadDim: 8, MaxPositions: 8, RMSNormEps: 1e-6, TieEmbeddings: true,
 			LogitsScaling: c.scale,
 		}
 		if c.cap != 0 {
-			config.ModelType, config.FinalSoftCap = ModelTypeGemma3, c.cap
+			config.ModelType, config.FinalSoftCap = "gemma3_text", c.cap
 		}
 		hidden := graphtest.Tensor(normals(rng, []int{n, 8}), n, 8)
 		head := graphtest.Tensor(normals(rng, []int{40, 8}), 40, 8)

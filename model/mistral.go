@@ -2,12 +2,10 @@ package model
 
 import "encoding/json"
 
-// ModelTypeMistral is the model_type of Mistral 7B, and of some of Hermes.
-const ModelTypeMistral = "mistral"
-
-// mistral is Llama's block without biases, and with a sliding window in all layers if configured (Jiang et al. 2023).
+// mistral, of Mistral 7B and some of Hermes, is Llama's block without biases, and with a sliding window in all layers
+// if configured (Jiang et al. 2023).
 var mistral = architecture{
-	modelType: ModelTypeMistral, class: "MistralForCausalLM", reads: []string{"sliding_window", "use_sliding_window"},
+	modelType: "mistral", class: "MistralForCausalLM", reads: []string{"sliding_window", "use_sliding_window"},
 	defaults: mistralDefaults, describe: describeMistral,
 }
 

@@ -6,13 +6,11 @@ import (
 	"slices"
 )
 
-// ModelTypeQwen2 is the model_type of Qwen2 and Qwen2.5, and of the DeepSeek-R1 distills based on them.
-const ModelTypeQwen2 = "qwen2"
-
-// qwen2 is Llama's block with biases of queries, keys and values (Yang et al. 2024). Its layers from max_window_layers
-// on have a window when use_sliding_window is set, which no published model does.
+// qwen2, of Qwen2, Qwen2.5 and the DeepSeek-R1 distills based on them, is Llama's block with biases of queries, keys
+// and values (Yang et al. 2024). Its layers from max_window_layers on have a window when use_sliding_window is set,
+// which no published model does.
 var qwen2 = architecture{
-	modelType: ModelTypeQwen2, class: "Qwen2ForCausalLM",
+	modelType: "qwen2", class: "Qwen2ForCausalLM",
 	reads: append(slices.Clone(qwenReads), // it has biases without being asked
 		"attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "attention_qkv_bias"),
 	defaults: qwenDefaults, describe: describeQwen2,

@@ -5,13 +5,10 @@ import (
 	"slices"
 )
 
-// ModelTypeQwen3 is the model_type of Qwen3's dense models.
-const ModelTypeQwen3 = "qwen3"
-
-// qwen3 is Llama's block with queries and keys normalised per head (Yang et al. 2025), and with biases in all of
-// attention or in none.
+// qwen3, of Qwen3's dense models, is Llama's block with queries and keys normalised per head (Yang et al. 2025), and
+// with biases in all of attention or in none.
 var qwen3 = architecture{
-	modelType: ModelTypeQwen3, class: "Qwen3ForCausalLM",
+	modelType: "qwen3", class: "Qwen3ForCausalLM",
 	reads:    slices.Concat(qwenReads, headNormKeys, []string{"attention_bias"}),
 	defaults: qwen3Defaults, describe: describeQwen3,
 }
@@ -34,13 +31,10 @@ func describeQwen3(c *Config, check checker) *design {
 	return d
 }
 
-// ModelTypeQwen3MoE is the model_type of Qwen3's mixtures of experts.
-const ModelTypeQwen3MoE = "qwen3_moe"
-
-// qwen3MoE is qwen3 with many small MLPs, of which a router chooses some for each token (Yang et al. 2025). Adapters
-// attach to its attention only.
+// qwen3MoE, of Qwen3's mixtures of experts, is qwen3 with many small MLPs, of which a router chooses some for each
+// token (Yang et al. 2025). Adapters attach to its attention only.
 var qwen3MoE = architecture{
-	modelType: ModelTypeQwen3MoE, class: "Qwen3MoeForCausalLM",
+	modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
 	reads:    append([]string{"num_experts", "moe_intermediate_size"}, qwen3.reads...),
 	defaults: qwen3MoEDefaults, describe: describeQwen3MoE,
 }

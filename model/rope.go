@@ -184,7 +184,7 @@ func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
 
 // readRopeParameters reads rope_parameters. scaled says that there is a rope_scaling too.
 func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
-	if c.ModelType == ModelTypeGemma3 {
+	if c.ModelType == gemma3.modelType {
 		return c.readRopeKinds(raw, scaled)
 	}
 	outside := c.RopeTheta

@@ -29,7 +29,7 @@ func tinyFolder(t *testing.T, change func(config map[string]any)) string {
 // expertsFolder writes a small mixture of experts with random weights, and the tokenizer of the built-in model.
 func expertsFolder(t *testing.T) string {
 	c := *tinyConfig(t)
-	c.Architectures, c.ModelType = []string{"Qwen3MoeForCausalLM"}, model.ModelTypeQwen3MoE
+	c.Architectures, c.ModelType = []string{"Qwen3MoeForCausalLM"}, "qwen3_moe"
 	c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize, c.NormTopKProb = 4, 2, 32, true
 	w, err := model.Random(&c, 1)
 	require.NoError(t, err)

@@ -23,12 +23,12 @@ import (
 // qwen is the shape of Qwen3-0.6B; smol that of SmolLM2-135M.
 var (
 	qwen = &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
 		TieEmbeddings: true,
 	}
 	smol = &model.Config{
-		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
+		ModelType: "llama", HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
 		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5,
 		TieEmbeddings: true,
 	}

@@ -22,7 +22,7 @@ import (
 // smolConfig is the shape of SmolLM2-135M.
 func smolConfig() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
+		ModelType: "llama", HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
 		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5,
 		TieEmbeddings: true,
 	}

@@ -22,7 +22,7 @@ const testSeed = 7
 // testConfig has grouped query attention and several layers.
 func testConfig() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
 		NumLayers: 2, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 160, RMSNormEps: 1e-6,
 		RopeTheta: 10000, TieEmbeddings: true,
 	}

@@ -15,7 +15,7 @@ import (
 // smallQwen is Qwen3-0.6B with fewer layers and a smaller vocabulary.
 func smallQwen() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 30000, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6,
 		RopeTheta: 1e6, TieEmbeddings: true,
 	}

@@ -13,7 +13,7 @@ import (
 // TestPlan_FromFewLayers: what is told from the graphs of three and four layers is what that of all takes.
 func TestPlan_FromFewLayers(t *testing.T) {
 	mixture := smallQwen()
-	mixture.ModelType, mixture.NumExperts, mixture.ExpertsPerToken = model.ModelTypeQwen3MoE, 6, 2
+	mixture.ModelType, mixture.NumExperts, mixture.ExpertsPerToken = "qwen3_moe", 6, 2
 	mixture.MoEIntermediateSize = 256
 	for _, c := range []*model.Config{smallQwen(), mixture} {
 		c.NumLayers = 8

@@ -21,7 +21,7 @@ const seed = 7
 // testConfig has only dimensions that are whole vectors, at least two of them.
 func testConfig() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 64, HiddenSize: 32, IntermediateSize: 48,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 64, HiddenSize: 32, IntermediateSize: 48,
 		NumLayers: 1, NumHeads: 2, NumKVHeads: 1, HeadDim: 32, MaxPositions: 128, RMSNormEps: 1e-6, RopeTheta: 10000,
 		TieEmbeddings: true,
 	}

@@ -17,7 +17,7 @@ import (
 // smallMixture has the blocks of Qwen3-30B-A3B, with fewer and smaller experts.
 func smallMixture(layers int) *model.Config {
 	c := smallQwen()
-	c.ModelType, c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = model.ModelTypeQwen3MoE, 6, 2, 256
+	c.ModelType, c.NumExperts, c.ExpertsPerToken, c.MoEIntermediateSize = "qwen3_moe", 6, 2, 256
 	c.NumLayers, c.VocabSize, c.NormTopKProb = layers, 2000, true
 	return c
 }

@@ -35,7 +35,7 @@ import (
 // wide is four layers of Qwen3-0.6B.
 func wide() *model.Config {
 	return &model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 32768, HiddenSize: 1024, IntermediateSize: 3072,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 32768, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 4, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 4096,
 		RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: true,
 	}

@@ -34,7 +34,7 @@ func weights(t testing.TB) map[string]*model.Weights {
 	trained, err := tiny.Load()
 	require.NoError(t, err)
 	random, err := model.Random(&model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
 		NumLayers: 2, NumHeads: 6, NumKVHeads: 2, HeadDim: 34, MaxPositions: 256, RMSNormEps: 1e-6, RopeTheta: 10000,
 	}, seed)
 	require.NoError(t, err)

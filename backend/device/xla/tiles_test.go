@@ -20,7 +20,7 @@ import (
 // CPU device computes, which has attention of its own. Layers are computed again for the gradient, or not.
 func TestTiles_LikeCPU(t *testing.T) {
 	w, err := model.Random(&model.Config{
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 67, HiddenSize: 48, IntermediateSize: 64,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 67, HiddenSize: 48, IntermediateSize: 64,
 		NumLayers: 1, NumHeads: 4, NumKVHeads: 2, HeadDim: 16, MaxPositions: 2048, RMSNormEps: 1e-6, RopeTheta: 10000,
 	}, seed)
 	require.NoError(t, err)

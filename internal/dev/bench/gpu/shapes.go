@@ -47,20 +47,20 @@ var known = map[string]model.Config{
 
 // qwen3 completes a configuration with what all models of Qwen3 have in common.
 func qwen3(c model.Config) model.Config {
-	c.ModelType, c.HiddenAct = model.ModelTypeQwen3, "silu"
+	c.ModelType, c.HiddenAct = "qwen3", "silu"
 	c.MaxPositions, c.RMSNormEps, c.RopeTheta = 32768, 1e-6, 1e6
 	return c
 }
 
 func qwen2(c model.Config) model.Config {
 	c = qwen3(c)
-	c.ModelType = model.ModelTypeQwen2
+	c.ModelType = "qwen2"
 	return c
 }
 
 func llama(c model.Config) model.Config {
 	c = qwen3(c)
-	c.ModelType, c.RMSNormEps, c.RopeTheta = model.ModelTypeLlama, 1e-5, 5e5
+	c.ModelType, c.RMSNormEps, c.RopeTheta = "llama", 1e-5, 5e5
 	return c
 }
 

@@ -26,17 +26,17 @@ import (
 // shapes of models by name.
 var shapes = map[string]model.Config{
 	"small": {
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 1024, HiddenSize: 128, IntermediateSize: 384,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 1024, HiddenSize: 128, IntermediateSize: 384,
 		NumLayers: 4, NumHeads: 4, NumKVHeads: 2, HeadDim: 32, MaxPositions: 8192, RMSNormEps: 1e-6, RopeTheta: 1e6,
 		TieEmbeddings: true,
 	},
 	"smollm2-135m": {
-		ModelType: model.ModelTypeLlama, HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
+		ModelType: "llama", HiddenAct: "silu", VocabSize: 49152, HiddenSize: 576, IntermediateSize: 1536,
 		NumLayers: 30, NumHeads: 9, NumKVHeads: 3, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 1e5,
 		TieEmbeddings: true,
 	},
 	"qwen3-0.6b": {
-		ModelType: model.ModelTypeQwen3, HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
+		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 151936, HiddenSize: 1024, IntermediateSize: 3072,
 		NumLayers: 28, NumHeads: 16, NumKVHeads: 8, HeadDim: 128, MaxPositions: 40960, RMSNormEps: 1e-6, RopeTheta: 1e6,
 		TieEmbeddings: true,
 	},

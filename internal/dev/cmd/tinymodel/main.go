@@ -60,7 +60,7 @@ func tokenizerConfig(chatTemplate string) ([]byte, error) {
 // that they can do so at any distance.
 func config(vocabulary int, eos int32) *model.Config {
 	return &model.Config{
-		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: model.ModelTypeQwen3,
+		Architectures: []string{"Qwen3ForCausalLM"}, ModelType: "qwen3",
 		HiddenAct: "silu", TorchDType: "float32",
 		VocabSize: vocabulary, HiddenSize: 128, IntermediateSize: 128, NumLayers: 4,
 		NumHeads: 4, NumKVHeads: 2, HeadDim: 64, MaxPositions: positions,
