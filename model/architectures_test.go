@@ -166,7 +166,8 @@ func TestArchitectures_GreedyMatchesTransformers(t *testing.T) {
 		for range m.Greedy {
 			padded := make([]int32, 48)
 			got := f.logprobs(t, append(ids[:len(ids):len(ids)], padded[len(ids):]...), 1)
-			ids = append(ids, argmax(got[(len(ids)-1)*v:len(ids)*v]))
+			last := got[(len(ids)-1)*v : len(ids)*v]
+			ids = append(ids, int32(slices.Index(last, slices.Max(last))))
 		}
 		require.Equal(t, m.Greedy, ids[len(m.Prompt):])
 	})

@@ -331,18 +331,10 @@ func (r rotation) rotate(x *Node) *Node {
 	return Reshape(Add(Mul(y, halves(r.cos)), Mul(Reverse(y, -2), halves(r.sin))), x.Shape().Dimensions...)
 }
 
-// HasFlashAttention reports whether a device has a kernel of causal attention in bfloat16 which keeps no scores, and
-// one of its gradient (FlashAttention-2, Dao 2023; cuDNN's on GPUs of NVIDIA), for the heads of a model. Such a device
-// has a method of this name that tells for which dimensions of a head.
-func HasFlashAttention(device compute.Backend, c *Config) bool {
-	f, ok := device.(interface{ FlashAttention(headDim int) bool })
-	return ok && f.FlashAttention(c.HeadDim)
-}
-
 // flash reports whether a pass computes attention with a kernel of the device. It rounds queries, keys, weights and
 // values to bfloat16, so it is for models whose matrices are rounded too.
 func (f *Forward) flash(g *Graph) bool {
-	return HasFlashAttention(g.Backend(), f.Config) &&
+	return HasFlashAttention(g.Backend(), f.Config.HeadDim) &&
 		f.Param(f.Config.Linears()[0].Name+weightSuffix).DType() != dtypes.Float32
 }
 

@@ -100,12 +100,6 @@ func LoadConfig(path string) (*Config, error) {
 	return c, nil
 }
 
-// CheckConfig reports why a model with this config.json cannot be used, without its weights.
-func CheckConfig(data []byte) error {
-	_, err := ParseConfig(data)
-	return err
-}
-
 // ParseConfig reads a config.json, as transformers 4 or 5 writes it, with transformers' defaults for absent keys. A key
 // that changes the computation in a way that is not supported is an error.
 func ParseConfig(data []byte) (*Config, error) {

@@ -229,7 +229,7 @@ func (t storedTensor) checkScales(s Spec) error {
 }
 
 func (t storedTensor) isBFloat16(device compute.Backend) bool {
-	return t.Type == "BF16" && MultipliesBFloat16(device)
+	return t.Type == "BF16" && graphx.MultipliesBFloat16(device)
 }
 
 // addStored copies a tensor of a checkpoint to the device.

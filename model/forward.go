@@ -56,7 +56,7 @@ type Cache struct {
 }
 
 // KV is the cache of one layer: keys, already rotated, and values, both [K, P, C, E], in blocks of C tokens, or
-// [B, K, S, E], with the tokens of each row in their order; in float32 or, where [ComputesBFloat16], bfloat16.
+// [B, K, S, E], with the tokens of each row in their order; in float32 or, where the device multiplies it, bfloat16.
 type KV struct{ K, V *Node }
 
 // Hidden builds the blocks and the final norm. It returns [B, T, D], or [1, M, D] when there are branches, and the

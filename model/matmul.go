@@ -1,7 +1,6 @@
 package model
 
 import (
-	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	. "github.com/gomlx/gomlx/core/graph"
 
@@ -96,24 +95,8 @@ func float32s(x *Node) *Node {
 
 // upcast is w in float32, on a device that converts packed matrices as it reads them.
 func upcast(w *Node) *Node {
-	if w.DType() == dtypes.BFloat16 && packs(w.Graph().Backend()) {
+	if w.DType() == dtypes.BFloat16 && Packs(w.Graph().Backend()) {
 		return ConvertDType(w, dtypes.Float32)
 	}
 	return w
-}
-
-func packs(device compute.Backend) bool {
-	_, ok := device.(Packer)
-	return ok
-}
-
-// ComputesBFloat16 reports whether a device multiplies in bfloat16 itself, which a KV cache in bfloat16 and matrices of
-// int8 need.
-func ComputesBFloat16(device compute.Backend) bool {
-	return !packs(device) && ProfileOf(device).BFloat16
-}
-
-// MultipliesBFloat16 reports whether a device multiplies bfloat16 matrices with float32 accumulation.
-func MultipliesBFloat16(device compute.Backend) bool {
-	return packs(device) || ProfileOf(device).BFloat16
 }

@@ -11,6 +11,7 @@ import (
 	. "github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
 )
 
@@ -63,7 +64,7 @@ func TestParamsAs_Errors(t *testing.T) {
 	require.ErrorContains(t, err, "does not multiply bfloat16")
 	_, err = w.ParamsAs(graphtest.Device(t), dtypes.Float64)
 	require.ErrorContains(t, err, "want Float32, BFloat16 or Int8")
-	if !ComputesBFloat16(graphtest.Device(t)) {
+	if !graphx.ComputesBFloat16(graphtest.Device(t)) {
 		_, err = w.ParamsAs(graphtest.Device(t), dtypes.Int8)
 		require.ErrorContains(t, err, "does not multiply int8")
 	}
@@ -91,7 +92,7 @@ func TestParamsAs_BFloat16(t *testing.T) {
 			ids := testTokens(rand.New(rand.NewPCG(seed, 71)), c, 39)
 			want, got := lossAndGradient(t, c, exact, ids), lossAndGradient(t, c, rounded, ids)
 			for i := range want {
-				if packs(graphtest.Device(t)) {
+				if graphx.Packs(graphtest.Device(t)) {
 					sameBits(t, want[i], got[i], "output %d, tied %v, seed %d", i, c.TieEmbeddings, seed)
 					continue
 				}

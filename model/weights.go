@@ -142,11 +142,11 @@ func (w *Weights) Rounded(matrices dtypes.DType) *Weights {
 const Stored = dtypes.InvalidDType
 
 func newParams(device compute.Backend, matrices dtypes.DType) (*Params, error) {
-	if matrices == dtypes.BFloat16 && !MultipliesBFloat16(device) {
+	if matrices == dtypes.BFloat16 && !graphx.MultipliesBFloat16(device) {
 		return nil, fmt.Errorf("model: device %q does not multiply bfloat16 matrices; "+
 			"use float32, the CPU device or one of XLA", device.Name())
 	}
-	if matrices == dtypes.Int8 && !ComputesBFloat16(device) {
+	if matrices == dtypes.Int8 && !graphx.ComputesBFloat16(device) {
 		return nil, fmt.Errorf("model: device %q does not multiply int8 matrices; use float32, bfloat16 or a device of XLA",
 			device.Name())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/driver"
 	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
 
@@ -211,9 +211,9 @@ func (c *completion) request() engine.Request {
 	return engine.Request{
 		Prompt: c.prompt, End: slices.Concat(c.end, s.StopTokenIDs), MaxTokens: s.MaxTokens, MinTokens: s.MinTokens,
 		Top: s.TopLogprobs, Seed: s.Seed, Adapter: c.now.adapter, Mask: c.mask,
-		Sampling: model.Sampling{
+		Sampling: sampling.Settings{
 			Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP,
-			Penalties: model.Penalties{
+			Penalties: sampling.Penalties{
 				Bias: s.LogitBias, Repetition: s.RepetitionPenalty, Presence: s.PresencePenalty, Frequency: s.FrequencyPenalty,
 			},
 		},

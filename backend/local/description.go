@@ -200,7 +200,7 @@ func (b *Backend) pull(ctx context.Context, name string) (*hub.Snapshot, error) 
 	bar := b.bytesProgress(name)
 	defer bar.finish()
 	return hub.Pull(ctx, name, &hub.Options{
-		Check:    model.CheckConfig,
+		Check:    basemodel.CheckConfig,
 		Progress: func(p hub.Progress) { bar.set(p.Done, p.Total) },
 		Retry: func(r hub.Retry) {
 			b.opts.Logger.Warn("request to the hub failed",

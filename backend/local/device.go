@@ -70,7 +70,7 @@ func checkCacheType(option string, device compute.Backend) error {
 	if !ok {
 		return invalid("open", `use "float32" or "bfloat16"`, "CacheType is %q", option)
 	}
-	if kind == dtypes.BFloat16 && !model.ComputesBFloat16(device) {
+	if kind == dtypes.BFloat16 && !graphx.ComputesBFloat16(device) {
 		return &art.Error{
 			Op: "open", Err: fmt.Errorf("%w: %q has no cache in bfloat16", art.ErrDevice, device.Name()),
 			Hint: "leave CacheType of local.Options empty, or use a device of XLA",
@@ -81,7 +81,7 @@ func checkCacheType(option string, device compute.Backend) error {
 
 // cacheType returns the type of the cache of a model, as an option.
 func (b *Backend) cacheType(c *model.Config, matrices dtypes.DType) string {
-	if matrices != dtypes.Float32 && model.ComputesBFloat16(b.device) && model.HasFlashAttention(b.device, c) {
+	if matrices != dtypes.Float32 && graphx.ComputesBFloat16(b.device) && graphx.HasFlashAttention(b.device, c.HeadDim) {
 		return cmp.Or(b.opts.CacheType, "bfloat16")
 	}
 	return b.opts.CacheType

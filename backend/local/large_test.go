@@ -26,7 +26,7 @@ import (
 
 // qwen7B is the shape of Qwen2.5-7B-Instruct.
 var qwen7B = &model.Config{
-	ModelType: model.ModelTypeQwen2, HiddenAct: "silu", VocabSize: 152064, HiddenSize: 3584, IntermediateSize: 18944,
+	ModelType: "qwen2", HiddenAct: "silu", VocabSize: 152064, HiddenSize: 3584, IntermediateSize: 18944,
 	NumLayers: 28, NumHeads: 28, NumKVHeads: 4, HeadDim: 128, MaxPositions: 32768, RMSNormEps: 1e-6, RopeTheta: 1e6,
 	AttentionBias: true,
 }

@@ -27,7 +27,7 @@ func matricesOf(op, weights string, device compute.Backend) (dtypes.DType, error
 	case "float32":
 		return dtypes.Float32, nil
 	case "bfloat16":
-		if !model.MultipliesBFloat16(device) {
+		if !graphx.MultipliesBFloat16(device) {
 			return unsupported("bfloat16 matrices",
 				`use the CPU device or one of XLA, or "float32" for Weights of local.Options`)
 		}
@@ -39,7 +39,7 @@ func matricesOf(op, weights string, device compute.Backend) (dtypes.DType, error
 		}
 		return model.Stored, nil
 	case "int8":
-		if !model.ComputesBFloat16(device) {
+		if !graphx.ComputesBFloat16(device) {
 			return unsupported("int8 matrices",
 				`choose a device of XLA, or use "float32" or "bfloat16" for Weights of local.Options`)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/quantity"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/tokenizer"
 	"github.com/goart-dev/art/tokenizer/chat"
 )
@@ -142,7 +142,7 @@ func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, 
 	defer e.Close()
 	r := engine.Request{
 		Prompt: prompt, End: end, MaxTokens: s.MaxTokens, Seed: s.Seed, Adapter: m.adapter,
-		Sampling: model.Sampling{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
+		Sampling: sampling.Settings{Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK},
 	}
 	if len(s.Stop) > 0 {
 		r.Stop = engine.StopText(m.tokenizer.Stream(true, s.Stop...).Add)

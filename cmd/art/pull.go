@@ -79,7 +79,7 @@ func pull(name string, asJSON bool, stdout, stderr io.Writer) error {
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
 	)
 	s, err := hub.Pull(context.Background(), name, &hub.Options{
-		Check: model.CheckConfig,
+		Check: basemodel.CheckConfig,
 		Progress: func(p hub.Progress) {
 			bar.ChangeMax64(p.Total)
 			_ = bar.Set64(p.Done) // failing to draw is no reason to stop

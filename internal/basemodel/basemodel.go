@@ -206,3 +206,9 @@ func ExportTokenizer(path, dir string) error {
 	}
 	return nil
 }
+
+// CheckConfig reports why a model with this config.json cannot be used, without its weights.
+func CheckConfig(data []byte) error {
+	_, err := model.ParseConfig(data)
+	return err
+}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/safetensors"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/lora"
-	"github.com/goart-dev/art/model"
 )
 
 // inLayer returns the matrices of testAdapter as an adapter of one block alone, as PEFT's layers_to_transform does.
@@ -43,7 +43,7 @@ func TestAdapter_OtherLayers(t *testing.T) {
 	first, second := onDevice(t, inLayer(t, "0")), onDevice(t, inLayer(t, "1"))
 	ask := func(e *Engine, a *Adapter) *Result {
 		r, err := e.Complete(context.Background(), Request{
-			Prompt: []int32{7, 8, 9}, MaxTokens: 8, Adapter: a, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Prompt: []int32{7, 8, 9}, MaxTokens: 8, Adapter: a, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 		require.NoError(t, err)
 		return r

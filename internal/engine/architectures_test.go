@@ -10,6 +10,7 @@ import (
 
 	"github.com/goart-dev/art/internal/dev/fixtures"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 )
 
@@ -46,7 +47,7 @@ func TestArchitectures_SamplerAndTrainerAgree(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			e, params := ofFixture(t, m.Dir)
 			r, err := e.Complete(context.Background(), Request{
-				Prompt: m.Prompt, MaxTokens: 20, Seed: testSeed, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Prompt: m.Prompt, MaxTokens: 20, Seed: testSeed, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			require.NoError(t, err)
 			sameLogprobs(t, trained(t, e.opts.Config, params, m.Prompt, r.IDs), r.Logprobs, m.Name)

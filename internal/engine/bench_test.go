@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/backend/device/cpu"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 )
 
@@ -73,7 +74,7 @@ func timed(b *testing.B, e *Engine, prompts [][]int32, tokens int) (first, round
 		start := used()
 		for i, p := range prompts {
 			wg.Go(func() {
-				r := Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}}
+				r := Request{Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: sampling.Settings{Temperature: 1, TopP: 1}}
 				_, err := e.Complete(context.Background(), r)
 				require.NoError(b, err)
 			})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // places returns where the tensors of the cache lie in the memory of a device that shares it with the host. XLA chooses
@@ -70,7 +70,7 @@ func TestCache_InPlace(t *testing.T) {
 	require.Len(t, slices.Compact(slices.Clone(want)), 2*testConfig().NumLayers)
 	for _, tokens := range []int{1, 5, 9} { // one graph, and more
 		_, err := e.Complete(t.Context(), Request{
-			Prompt: []int32{1, 2, int32(tokens)}, MaxTokens: tokens, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Prompt: []int32{1, 2, int32(tokens)}, MaxTokens: tokens, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 		require.NoError(t, err)
 		same(fmt.Sprintf("a reply of %d tokens", tokens), nothing)
@@ -81,7 +81,7 @@ func TestCache_InPlace(t *testing.T) {
 	}
 	call := decodeCall{
 		token: 7, start: blockTokens + 3, count: steps, blocks: []int32{1, 2}, uniform: make([]float64, steps),
-		sampling: model.Sampling{Temperature: 1, TopP: 1},
+		sampling: sampling.Settings{Temperature: 1, TopP: 1},
 	}
 	for rows, copies := range map[int]bool{1: true, 2: false} {
 		require.Equal(t, copies, copiesRows(e.opts, Program{Rows: rows, Window: 2 * blockTokens}))

@@ -7,14 +7,14 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // choose samples the next token of a reply from the logprobs of a row, which it does not change. scratch is memory for
 // scores that differ from them.
 func (j *job) choose(logprobs []float32, normalizer float32, scratch *[]float32) (Token, error) {
 	if !j.reshapes() {
-		id := model.SamplePlain(logprobs, j.Seed, len(j.result.IDs))
+		id := sampling.Plain(logprobs, j.Seed, len(j.result.IDs))
 		return Token{ID: id, Logprob: logprobs[id], Sampled: logprobs[id], Top: likeliest(logprobs, j.Top)}, nil
 	}
 	scores, allowed := logprobs, len(logprobs)
@@ -41,7 +41,7 @@ func (j *job) choose(logprobs []float32, normalizer float32, scratch *[]float32)
 	if allowed == 0 {
 		return Token{}, ErrMask
 	}
-	id, sampled := model.Sample(scores, j.Sampling, j.Seed, len(j.result.IDs))
+	id, sampled := sampling.Sample(scores, j.Sampling, j.Seed, len(j.result.IDs))
 	return Token{
 		ID: id, Logprob: logprobs[id], Sampled: sampled, Forced: j.mask != nil && allowed == 1,
 		Top: likeliest(logprobs, j.Top),

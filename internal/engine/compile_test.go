@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // TestComplete_BoundedCompilations: for any requests there is one graph for each width, each number of rows and each
@@ -35,7 +35,7 @@ func TestComplete_BoundedCompilations(t *testing.T) {
 			}
 			_, err := e.Complete(context.Background(), Request{
 				Prompt: prompt, MaxTokens: 1 + length%3, Adapter: adapters[rng.IntN(len(adapters))],
-				Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			require.NoError(t, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/goart-dev/art/internal/engine/schedule"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // A device with loops decodes many tokens of each slot in one call: it computes a token, samples the next one, and goes
@@ -28,7 +28,7 @@ type decodeCall struct {
 	blocks   []int32
 	count    int // tokens to sample at most
 	ends     []int32
-	sampling model.Sampling
+	sampling sampling.Settings
 	uniform  []float64 // random numbers, one for each token to sample
 }
 
@@ -87,21 +87,21 @@ func (r *runner) decodeTo(a *Adapter, plan decodePlan, state []any) ([]*tensors.
 }
 
 // decodeInputs returns the initial state of the loop that follows the cache, in the order of the constants below.
-func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, cuts model.Cuts) {
+func (r *runner) decodeInputs(calls []decodeCall, window int) (in []any, cuts sampling.Cuts) {
 	w, n := len(calls), r.opts.DecodeSteps
 	token, start, count := make([]int32, w), make([]int32, w), make([]int32, w)
-	ends, uniform, sampling := make([]int32, w*maxEnds), make([]float64, w*n), make([]model.Sampling, w)
+	ends, uniform, settings := make([]int32, w*maxEnds), make([]float64, w*n), make([]sampling.Settings, w)
 	for i := range ends {
 		ends[i] = noToken
 	}
 	blocks := make([][]int32, w)
 	for i, c := range calls {
 		blocks[i] = c.blocks
-		token[i], start[i], count[i], sampling[i] = c.token, int32(c.start), int32(c.count), c.sampling
+		token[i], start[i], count[i], settings[i] = c.token, int32(c.start), int32(c.count), c.sampling
 		copy(ends[i*maxEnds:(i+1)*maxEnds], c.ends)
 		copy(uniform[i*n:], c.uniform)
 	}
-	temperature, topP, topK, cuts := model.SamplerInputs(sampling)
+	temperature, topP, topK, cuts := sampling.Inputs(settings)
 	return []any{
 		tensors.FromFlatDataAndDimensions(token, w), tensors.FromFlatDataAndDimensions(start, w),
 		tensors.FromFlatDataAndDimensions(count, w), table(blocks, w, window),

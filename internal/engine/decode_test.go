@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 	"github.com/goart-dev/art/model/tiny"
 )
@@ -144,7 +145,7 @@ func TestDecode_Stopper(t *testing.T) {
 		return got
 	}
 	first := Request{
-		Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: model.Sampling{Temperature: 1.3, TopP: 1},
+		Prompt: []int32{40, 41, 42}, MaxTokens: 24, Seed: 5, Sampling: sampling.Settings{Temperature: 1.3, TopP: 1},
 	}
 	whole := ask(first)
 	first.Stop = StopText(func(id int32) (string, bool) { return "", id == whole.IDs[4] })
@@ -182,7 +183,7 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 			_, err := e.Complete(context.Background(), Request{
 				Prompt: prompt, End: prompt[:min(length, rng.IntN(20))],
 				MaxTokens: 1 + length%9, Adapter: []*Adapter{nil, adapter}[(seed+uint64(length))%2],
-				Sampling: model.Sampling{Temperature: rng.Float64(), TopP: 1},
+				Sampling: sampling.Settings{Temperature: rng.Float64(), TopP: 1},
 			})
 			require.NoError(t, err)
 		}
@@ -196,7 +197,7 @@ func TestDecode_BoundedCompilations(t *testing.T) {
 		windows, kinds)
 	listed := 0
 	for _, p := range Programs(e.opts) {
-		if p.Cuts == (model.Cuts{}) {
+		if p.Cuts == (sampling.Cuts{}) {
 			listed++
 		}
 	}
@@ -234,7 +235,7 @@ func TestWindows_Replies(t *testing.T) {
 	var requests []Request
 	rng := rand.New(rand.NewPCG(testSeed, 99))
 	for i, length := range []int{1, 100, 120, 250} {
-		r := Request{MaxTokens: 40, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1}}
+		r := Request{MaxTokens: 40, Seed: uint64(i), Sampling: sampling.Settings{Temperature: 1, TopP: 1}}
 		for range length {
 			r.Prompt = append(r.Prompt, int32(rng.IntN(config.VocabSize)))
 		}

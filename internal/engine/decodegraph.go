@@ -10,6 +10,7 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/internal/graphx"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 )
 
@@ -19,7 +20,7 @@ import (
 type decoding struct {
 	runner  *runner
 	adapter *Adapter
-	cuts    model.Cuts
+	cuts    sampling.Cuts
 	rows    bool // the loop reads rows in place of blocks
 	prefix  bool // and what groups of rows have in common
 	repeat  func(more, step func(state []*Node) []*Node, state []*Node) []*Node
@@ -134,8 +135,8 @@ func (d *decoding) step(state []*Node) []*Node {
 	lp := f.LogProbs(Reshape(hidden, w, c.HiddenSize))
 
 	column := BroadcastToDims(Reshape(in[atStep], 1, 1), w, 1)
-	s := model.Sampler{
-		Uniform:     Reshape(model.At(in[atUniform], column), w),
+	s := sampling.Sampler{
+		Uniform:     Reshape(sampling.At(in[atUniform], column), w),
 		Temperature: in[atTemperature], TopP: in[atTopP], TopK: in[atTopK], Cuts: d.cuts,
 	}
 	id, reshaped := s.Draw(lp)
@@ -159,7 +160,7 @@ func (d *decoding) step(state []*Node) []*Node {
 	loop[atStep] = OnePlus(in[atStep])
 	loop[atMore] = ReduceAllMax(loop[atLeft])
 	loop[atIDs] = write(in[atIDs], id)
-	loop[atLogprobs] = write(in[atLogprobs], Reshape(model.At(lp, Reshape(id, w, 1)), w))
+	loop[atLogprobs] = write(in[atLogprobs], Reshape(sampling.At(lp, Reshape(id, w, 1)), w))
 	loop[atSampled] = write(in[atSampled], reshaped)
 	return next
 }

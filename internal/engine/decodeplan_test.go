@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 )
 
@@ -87,7 +88,7 @@ func TestPlanDecode(t *testing.T) {
 				require.Equal(t, calls[i].token, got[0].ID)
 			}
 			base := plan.Program
-			base.Cuts = model.Cuts{}
+			base.Cuts = sampling.Cuts{}
 			require.Contains(t, Programs(opts), base, "it is listed")
 		})
 	}
@@ -118,10 +119,10 @@ func TestDecode_Shared(t *testing.T) {
 		for i := range 8 {
 			requests = append(requests, Request{
 				Prompt: append(slices.Clone(prompt), int32(i), int32(2*i)), MaxTokens: 12 + i, Seed: uint64(i),
-				Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 		}
-		all(t, e, []Request{{Prompt: prompt, MaxTokens: 1, Sampling: model.Sampling{Temperature: 1, TopP: 1}}})
+		all(t, e, []Request{{Prompt: prompt, MaxTokens: 1, Sampling: sampling.Settings{Temperature: 1, TopP: 1}}})
 		return all(t, e, requests), e.Stats()
 	}
 	want, stats := ask(1)

@@ -50,7 +50,7 @@ type Options struct {
 	// It is rounded up to whole blocks. Default: Slots times Context.
 	CacheTokens int
 	// CacheType is float32, the default, or bfloat16, to which keys and values are then rounded; see
-	// [model.ComputesBFloat16].
+	// [graphx.ComputesBFloat16].
 	CacheType dtypes.DType
 	// ProgramBytes bounds the memory of compiled graphs: one that there is no room for is compiled again when it is
 	// needed. Default: on the CPU device see [plan.Sampling]; on others, which take long to compile and do not say what a
@@ -94,7 +94,7 @@ func New(opts Options) (*Engine, error) {
 		return nil, fmt.Errorf("engine: %d tokens a call: device %q has no loops; ask for 1, or use a device of XLA", n,
 			opts.Device.Name())
 	}
-	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !model.ComputesBFloat16(opts.Device)) {
+	if t := opts.CacheType; t != dtypes.Float32 && (t != dtypes.BFloat16 || !graphx.ComputesBFloat16(opts.Device)) {
 		return nil, fmt.Errorf("engine: a cache of type %s, which %q does not have", t, opts.Device.Name())
 	}
 	if opts.Slots < 0 || opts.Context < 2 || opts.Context > c.MaxPositions {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
 )
@@ -85,7 +86,7 @@ func randomRequest(rng *rand.Rand, a *Adapter) Request {
 	}
 	return Request{
 		Prompt: prompt, End: []int32{5}, MaxTokens: 1 + rng.IntN(20), Seed: rng.Uint64(), Adapter: a,
-		Sampling: model.Sampling{
+		Sampling: sampling.Settings{
 			Temperature: []float64{0, 1, 0.7}[rng.IntN(3)], TopP: []float64{1, 0.9}[rng.IntN(2)],
 			TopK: []int{0, 40}[rng.IntN(2)],
 		},
@@ -163,7 +164,7 @@ func TestComplete_MultiTurn(t *testing.T) {
 			ids = append(ids, int32(rng.IntN(300)))
 		}
 		r, err := e.Complete(context.Background(), Request{
-			Prompt: ids, MaxTokens: 6, Seed: uint64(turn), Adapter: on, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Prompt: ids, MaxTokens: 6, Seed: uint64(turn), Adapter: on, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 		require.NoError(t, err)
 		if turn > 0 {
@@ -180,7 +181,7 @@ func TestComplete_Limits(t *testing.T) {
 	e := testEngine(t, 2)
 	ctx := context.Background()
 	full := make([]int32, 158)
-	r, err := e.Complete(ctx, Request{Prompt: full, Sampling: model.Sampling{}})
+	r, err := e.Complete(ctx, Request{Prompt: full, Sampling: sampling.Settings{}})
 	require.NoError(t, err)
 	require.Len(t, r.IDs, 2, "the context has 160 tokens")
 	require.Equal(t, Length, r.Reason)
@@ -215,7 +216,7 @@ func TestSample_Frequencies(t *testing.T) {
 	lp := []float32{float32(math.Log(.5)), float32(math.Log(.3)), float32(math.Log(.2))}
 	count := make([]int, 3)
 	for i := range 20_000 {
-		id, sampled := model.Sample(lp, model.Sampling{Temperature: 1, TopP: 0.7}, testSeed, i)
+		id, sampled := sampling.Sample(lp, sampling.Settings{Temperature: 1, TopP: 0.7}, testSeed, i)
 		count[id]++
 		require.InDelta(t, math.Log([]float64{.625, .375, 1}[id]), float64(sampled), 1e-6)
 	}

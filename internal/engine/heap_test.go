@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 var large = flag.Bool("large", false, "answer 10,000 requests in place of 200, and compare the heap")
@@ -102,7 +102,8 @@ func TestComplete_CollectsGarbage(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	garbage := make([]byte, 256<<20)
 	require.NotNil(t, garbage)
-	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2, 3}, MaxTokens: 2, Sampling: model.Sampling{TopP: 1}})
+	_, err := e.Complete(t.Context(),
+		Request{Prompt: []int32{1, 2, 3}, MaxTokens: 2, Sampling: sampling.Settings{TopP: 1}})
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	require.Greater(t, after.NumForcedGC, before.NumForcedGC)

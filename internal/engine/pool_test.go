@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // poolOf returns a pool of n engines.
@@ -35,7 +35,7 @@ func TestPool_LikeOne(t *testing.T) {
 			prompt[j] = int32(rng.IntN(testConfig().VocabSize))
 		}
 		requests = append(requests, Request{
-			Prompt: prompt, MaxTokens: 5, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Prompt: prompt, MaxTokens: 5, Seed: uint64(i), Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 	}
 	answer := func(p *Pool) []*Result {

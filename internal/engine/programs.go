@@ -13,8 +13,8 @@ import (
 
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/lora"
-	"github.com/goart-dev/art/model"
 )
 
 // Program is a graph of an engine, of one shape, for the adapters of one layout.
@@ -31,7 +31,7 @@ type Program struct {
 	// Groups is the number of prefixes, each of which Rows/Groups rows share.
 	Groups int `json:"groups,omitempty"`
 	// Cuts are those that requests of decode may use.
-	Cuts model.Cuts `json:"cuts"`
+	Cuts sampling.Cuts `json:"cuts"`
 }
 
 // Kinds of programs.
@@ -70,7 +70,7 @@ func Programs(opts Options) (list []Program) {
 			whole = append(whole, Program{Kind: DecodeProgram, Rows: rows, Width: opts.DecodeSteps, Window: window})
 		}
 		for _, p := range append(whole, sharedRows(shapes, opts, rows)...) {
-			for _, cuts := range []model.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
+			for _, cuts := range []sampling.Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
 				p.Cuts = cuts
 				list = append(list, p)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // TestWarm_CompilesAll: after it, requests of all lengths compile nothing, of the base model and of adapters with the
@@ -50,7 +50,7 @@ func TestWarm_CompilesAll(t *testing.T) {
 				}
 				_, err := e.Complete(t.Context(), Request{
 					Prompt: prompt, MaxTokens: 1 + rng.IntN(6), Adapter: []*Adapter{nil, adapters[0], adapters[1]}[rng.IntN(3)],
-					Sampling: model.Sampling{Temperature: 1, TopP: 1},
+					Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 				})
 				assert.NoError(t, err)
 			}
@@ -77,7 +77,7 @@ func TestPrograms_FewLayouts(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.Warm(t.Context(), a))
 		r, err := e.Complete(t.Context(), Request{
-			Prompt: []int32{1, 2, int32(rank)}, MaxTokens: 3, Adapter: a, Sampling: model.Sampling{TopP: 1},
+			Prompt: []int32{1, 2, int32(rank)}, MaxTokens: 3, Adapter: a, Sampling: sampling.Settings{TopP: 1},
 		})
 		require.NoError(t, err)
 		return r
@@ -121,7 +121,7 @@ func TestPrograms_Decode(t *testing.T) {
 	seen := map[Program]bool{}
 	for _, p := range more {
 		seen[p] = true
-		p.Cuts = model.Cuts{}
+		p.Cuts = sampling.Cuts{}
 		require.Contains(t, []int{1, 8}, p.Rows)
 		require.Equal(t, Program{Kind: DecodeProgram, Rows: p.Rows, Width: 32, Window: 160}, p)
 	}
@@ -161,7 +161,7 @@ func TestWarm_Ends(t *testing.T) {
 	e = decodeEngine(t, device, 1, 2)
 	fails.Store(true)
 	require.ErrorIs(t, e.Warm(t.Context(), nil), broken)
-	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 3, Sampling: model.Sampling{TopP: 1}})
+	_, err := e.Complete(t.Context(), Request{Prompt: []int32{1, 2}, MaxTokens: 3, Sampling: sampling.Settings{TopP: 1}})
 	require.NoError(t, err)
 }
 
@@ -171,7 +171,7 @@ func TestRounds_FromTheBeginning(t *testing.T) {
 	e := decodeEngine(t, graphtest.Device(t), 2, 2)
 	prompt := make([]int32, 100)
 	ask := func(n int) {
-		_, err := e.Complete(t.Context(), Request{Prompt: prompt[:n], MaxTokens: 1, Sampling: model.Sampling{TopP: 1}})
+		_, err := e.Complete(t.Context(), Request{Prompt: prompt[:n], MaxTokens: 1, Sampling: sampling.Settings{TopP: 1}})
 		require.NoError(t, err)
 	}
 	kept := func() int { return e.runner.programs.Len() }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/graphx/graphtest"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // steps returns the base model and some steps of one adapter, with their scorers.
@@ -198,7 +198,7 @@ func TestComplete_TurnsComputeWhatIsNew(t *testing.T) {
 		}
 		r, err := e.Complete(t.Context(), Request{
 			Prompt: slices.Clone(conversation), MaxTokens: sampled, Seed: uint64(turn),
-			Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 		require.NoError(t, err)
 		require.Equal(t, max(0, len(conversation)-added-1), r.Cached, "turn %d", turn)

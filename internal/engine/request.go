@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/goart-dev/art/internal/engine/schedule"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // ErrTooLong is wrapped by the error of a prompt that leaves no room for a reply.
@@ -31,7 +31,7 @@ type Request struct {
 	Prompt    []int32 // at least one token; not changed until the result is there
 	End       []int32 // ids that end the reply; the one that does is the last id of the result
 	Stop      Stopper // ends the reply otherwise; nil is none. The token that it ends with is the last of the result
-	Sampling  model.Sampling
+	Sampling  sampling.Settings
 	MaxTokens int // 0 is the rest of the context
 	MinTokens int // before so many tokens, none of End is sampled, unless Mask allows no other
 	Mask      Mask
@@ -105,8 +105,8 @@ type job struct {
 	reply  chan outcome // buffered: the loop never waits for a caller
 	feed   *feed        // nil unless the caller takes tokens as they are sampled
 	result Result
-	counts *model.Counts // nil without penalties
-	mask   *jobMask      // nil without a mask
+	counts *sampling.Counts // nil without penalties
+	mask   *jobMask         // nil without a mask
 }
 
 // outcome is a result or an error.
@@ -127,7 +127,7 @@ func newJob(ctx context.Context, r Request, opts Options) *job {
 		j.task.Limit = n + min(r.MaxTokens, opts.Context-n)
 	}
 	if r.Sampling.Adjusts() {
-		j.counts = model.NewCounts(r.Prompt)
+		j.counts = sampling.NewCounts(r.Prompt)
 	}
 	if r.Mask != nil {
 		v := opts.Config.VocabSize
@@ -176,7 +176,7 @@ func (j *job) call(row schedule.Row) decodeCall {
 		token: row.Tokens[0], start: row.Start, blocks: row.Blocks, count: row.Samples, ends: j.End, sampling: j.Sampling,
 	}
 	for n := range c.count {
-		c.uniform = append(c.uniform, model.Uniform(j.Seed, len(j.result.IDs)+n))
+		c.uniform = append(c.uniform, sampling.Uniform(j.Seed, len(j.result.IDs)+n))
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goart-dev/art/internal/grammar"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/model"
 )
 
@@ -64,7 +65,7 @@ func mixedRequest(rng *rand.Rand, a *Adapter) Request {
 	r := randomRequest(rng, a)
 	one := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	r.Sampling.MinP = one(0, 0, 0.1)
-	r.Sampling.Penalties = model.Penalties{
+	r.Sampling.Penalties = sampling.Penalties{
 		Repetition: one(0, 0, 1.2), Presence: one(0, 0, 0.6), Frequency: one(0, 0, 0.2),
 	}
 	if rng.IntN(4) == 0 {
@@ -319,7 +320,7 @@ func TestComplete_MaskAndEnds(t *testing.T) {
 	ask := func(m Mask) (*Result, error) {
 		return e.Complete(context.Background(), Request{
 			Prompt: []int32{1, 2}, End: []int32{40, 41}, MinTokens: 3, MaxTokens: 9, Mask: m,
-			Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 	}
 	r, err := ask(fixedMask{7, 40, 41})
@@ -344,7 +345,7 @@ func TestComplete_MaskAndEnds(t *testing.T) {
 func TestComplete_InvalidSettings(t *testing.T) {
 	e := testEngine(t, 1)
 	for want, r := range map[string]Request{
-		"token 301 is not in the vocabulary": {Sampling: model.Sampling{Penalties: model.Penalties{Bias: map[int32]float64{301: 1}}}},
+		"token 301 is not in the vocabulary": {Sampling: sampling.Settings{Penalties: sampling.Penalties{Bias: map[int32]float64{301: 1}}}},
 		"the 302 likeliest tokens of 301":    {Top: 302},
 		"301 ids end the reply":              {MinTokens: 1, End: make([]int32, 301)},
 	} {

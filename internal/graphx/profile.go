@@ -101,3 +101,27 @@ func NamedGPU(name string) (GPU, error) {
 	}
 	return g, nil
 }
+
+// HasFlashAttention reports whether a device has a kernel of causal attention in bfloat16 which keeps no scores, and
+// one of its gradient (FlashAttention-2, Dao 2023; cuDNN's on GPUs of NVIDIA), for heads of a dimension.
+func HasFlashAttention(device compute.Backend, headDim int) bool {
+	f, ok := device.(interface{ FlashAttention(headDim int) bool })
+	return ok && f.FlashAttention(headDim)
+}
+
+// Packs reports whether a device is a [Packer], which converts packed matrices as it reads them.
+func Packs(device compute.Backend) bool {
+	_, ok := device.(Packer)
+	return ok
+}
+
+// ComputesBFloat16 reports whether a device multiplies in bfloat16 itself, which a KV cache in bfloat16 and matrices of
+// int8 need.
+func ComputesBFloat16(device compute.Backend) bool {
+	return !Packs(device) && ProfileOf(device).BFloat16
+}
+
+// MultipliesBFloat16 reports whether a device multiplies bfloat16 matrices with float32 accumulation.
+func MultipliesBFloat16(device compute.Backend) bool {
+	return Packs(device) || ProfileOf(device).BFloat16
+}

@@ -87,7 +87,7 @@ func TestBook(t *testing.T) {
 func TestBook_Stored(t *testing.T) {
 	qwen2 := func(layers, hidden, heads, kv, mlp int) *model.Config {
 		return &model.Config{
-			ModelType: model.ModelTypeQwen2, HiddenAct: "silu", VocabSize: 152064, HiddenSize: hidden, IntermediateSize: mlp,
+			ModelType: "qwen2", HiddenAct: "silu", VocabSize: 152064, HiddenSize: hidden, IntermediateSize: mlp,
 			NumLayers: layers, NumHeads: heads, NumKVHeads: kv, HeadDim: 128, MaxPositions: 32768, RMSNormEps: 1e-6,
 			RopeTheta: 1e6,
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -91,7 +92,7 @@ func BenchmarkHost(b *testing.B) {
 		}
 		for _, batch := range []int{1, 16} {
 			run(fmt.Sprintf("decode=%d", batch), func(b *testing.B, on compute.Backend, compiled func()) {
-				decode(b, on, w, decoding{batch: batch, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1}}, compiled)
+				decode(b, on, w, decoding{batch: batch, steps: 32, sampling: sampling.Settings{Temperature: 1, TopP: 1}}, compiled)
 			})
 		}
 		run("train", func(b *testing.B, on compute.Backend, compiled func()) {
@@ -206,7 +207,7 @@ func BenchmarkLoop(b *testing.B) {
 		for _, batch := range []int{1, 16} {
 			for _, topP := range []float64{1, 0.9} {
 				b.Run(fmt.Sprintf("batch=%d/model=%s/topP=%v", batch, name, topP), func(b *testing.B) {
-					sampling := model.Sampling{Temperature: 1, TopP: topP}
+					sampling := sampling.Settings{Temperature: 1, TopP: topP}
 					decode(b, device(b, configs[0]), w, decoding{batch: batch, steps: 32, sampling: sampling})
 				})
 			}
@@ -221,7 +222,7 @@ func BenchmarkContext(b *testing.B) {
 	for _, prompt := range []int{900, 1900, 3900} {
 		b.Run(fmt.Sprintf("prompt=%d", prompt), func(b *testing.B) {
 			decode(b, device(b, configs[0]), w, decoding{
-				batch: 16, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1}, prompt: prompt,
+				batch: 16, steps: 32, sampling: sampling.Settings{Temperature: 1, TopP: 1}, prompt: prompt,
 			})
 		})
 	}
@@ -232,7 +233,7 @@ func BenchmarkLone(b *testing.B) {
 	w, err := wideWeights()
 	require.NoError(b, err)
 	decode(b, device(b, configs[0]), w, decoding{
-		batch: 1, slots: 16, steps: 32, sampling: model.Sampling{Temperature: 1, TopP: 1},
+		batch: 1, slots: 16, steps: 32, sampling: sampling.Settings{Temperature: 1, TopP: 1},
 	})
 }
 
@@ -241,7 +242,7 @@ func BenchmarkLone(b *testing.B) {
 type decoding struct {
 	batch, steps int
 	slots        int // 0: batch
-	sampling     model.Sampling
+	sampling     sampling.Settings
 	prompt       int
 }
 

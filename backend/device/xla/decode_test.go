@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/lora"
-	"github.com/goart-dev/art/model"
 )
 
 // TestDecode_LikeSteps: a loop on the device samples the same tokens as single steps, with and without top-k and top-p.
@@ -41,7 +41,7 @@ func TestDecode_LikeSteps(t *testing.T) {
 					for i := range results {
 						r := engine.Request{
 							Prompt: tokens(rng, w.Config, 2+rng.IntN(3)), MaxTokens: 5 + rng.IntN(60), Seed: rng.Uint64(), End: []int32{3, 9}, Adapter: loaded,
-							Sampling: model.Sampling{Temperature: []float64{0, 1, 0.8}[i%3], TopP: []float64{1, 0.9}[i%2], TopK: []int{0, 20}[i/2%2]},
+							Sampling: sampling.Settings{Temperature: []float64{0, 1, 0.8}[i%3], TopP: []float64{1, 0.9}[i%2], TopK: []int{0, 20}[i/2%2]},
 						}
 						wg.Go(func() {
 							var err error
@@ -102,7 +102,7 @@ func TestDecode_Ends(t *testing.T) {
 		for i := range results {
 			r := engine.Request{
 				Prompt: tokens(rng, w.Config, 2+i%3), MaxTokens: []int{1, 0, 16, 15, 2}[i%5], Seed: rng.Uint64(),
-				Adapter: adapters[i%2], Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Adapter: adapters[i%2], Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			}
 			if i%5 == 3 {
 				r.End = tokens(rng, w.Config, 60)

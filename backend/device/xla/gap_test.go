@@ -12,8 +12,8 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
-	"github.com/goart-dev/art/model"
 )
 
 // TestGap_PerBucket: the difference between the logprobs of sampler and trainer, for each number of tokens that the
@@ -40,7 +40,7 @@ func TestGap_PerBucket(t *testing.T) {
 		for i, n := range prompts {
 			prompt := tokens(rng, w.Config, n)
 			r, err := e.Complete(context.Background(), engine.Request{
-				Prompt: prompt, MaxTokens: replies, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Prompt: prompt, MaxTokens: replies, Seed: uint64(i), Adapter: loaded, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			require.NoError(t, err)
 			batch = append(batch, sequence(prompt, r, i))

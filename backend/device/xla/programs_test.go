@@ -14,7 +14,7 @@ import (
 
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // TestPrograms: an engine that has been warmed up compiles nothing for requests of any length, with and without top-p.
@@ -45,7 +45,7 @@ func TestPrograms(t *testing.T) {
 	for n := 1; n < 24; n += 2 {
 		_, err := e.Complete(context.Background(), engine.Request{
 			Prompt: tokens(rng, w.Config, n), MaxTokens: 5,
-			Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[n/2%2]},
+			Sampling: sampling.Settings{Temperature: 1, TopP: []float64{1, 0.9}[n/2%2]},
 		})
 		require.NoError(t, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
-	"github.com/goart-dev/art/model"
 )
 
 // TestRounded: a model with matrices of bfloat16 or int8 samples and trains, with a cache of either type. Its logprobs
@@ -51,7 +51,7 @@ func testRounded(t *testing.T, matrices, cache dtypes.DType) {
 	for i := range 6 {
 		prompt := tokens(rng, w.Config, 8)
 		r, err := e.Complete(context.Background(), engine.Request{
-			Prompt: prompt, MaxTokens: 40, Seed: uint64(i), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+			Prompt: prompt, MaxTokens: 40, Seed: uint64(i), Adapter: loaded, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 		})
 		require.NoError(t, err)
 		all = append(all, sequence(prompt, r, i))

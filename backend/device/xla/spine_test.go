@@ -19,6 +19,7 @@ import (
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx/graphtest"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -151,7 +152,7 @@ func conversations(t testing.TB, on compute.Backend, w *model.Weights, a *lora.A
 		for turn := range 3 {
 			ids = append(ids, tokens(rng, w.Config, 7)...)
 			r, err := e.Complete(context.Background(), engine.Request{
-				Prompt: ids, MaxTokens: 9, Seed: uint64(chat*10 + turn), Adapter: loaded, Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Prompt: ids, MaxTokens: 9, Seed: uint64(chat*10 + turn), Adapter: loaded, Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			require.NoError(t, err)
 			ids = append(ids, r.IDs...)

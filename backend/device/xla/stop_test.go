@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art/internal/engine"
-	"github.com/goart-dev/art/model"
+	"github.com/goart-dev/art/internal/sampling"
 )
 
 // TestDecode_StopsInLoop: a call of many tokens ends with the last slot that is done, by an end id or by its number of
@@ -32,7 +32,7 @@ func TestDecode_StopsInLoop(t *testing.T) {
 	complete := func(most int, end ...int32) (*engine.Result, int) {
 		before := stepsSoFar()
 		r, err := e.Complete(t.Context(), engine.Request{
-			Prompt: []int32{1, 2, 3}, MaxTokens: most, End: end, Sampling: model.Sampling{TopP: 1},
+			Prompt: []int32{1, 2, 3}, MaxTokens: most, End: end, Sampling: sampling.Settings{TopP: 1},
 		})
 		require.NoError(t, err)
 		sampled += len(r.IDs)
@@ -56,7 +56,7 @@ func TestDecode_StopsInLoop(t *testing.T) {
 	for _, most := range []int{3, 12} {
 		both.Go(func() {
 			_, err := e.Complete(t.Context(), engine.Request{
-				Prompt: []int32{int32(most)}, MaxTokens: most, Sampling: model.Sampling{TopP: 1},
+				Prompt: []int32{int32(most)}, MaxTokens: most, Sampling: sampling.Settings{TopP: 1},
 			})
 			require.NoError(t, err)
 		})

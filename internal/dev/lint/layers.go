@@ -52,9 +52,9 @@ var layers = map[string]layer{
 	"lora": {own: []string{"internal/brief", "internal/graphx", "internal/safetensors"},
 		mods: append([]string{"github.com/dlclark/regexp2/v2"}, gomlx...)}, // patterns in PEFT's configuration
 	"tokenizer/openai":  {own: []string{"tokenizer"}, mods: []string{"github.com/tiktoken-go/tokenizer"}, light: true},
-	"internal/sampling": {mods: []string{"golang.org/x/sys/cpu"}},
+	"internal/sampling": {mods: append([]string{"golang.org/x/sys/cpu"}, gomlx...)},
 	"model": {
-		own: []string{"internal/brief", "internal/sampling", "internal/ggml", "internal/graphx", "internal/safetensors",
+		own: []string{"internal/brief", "internal/ggml", "internal/graphx", "internal/safetensors",
 			"internal/gguf"},
 		mods: gomlx,
 	},
@@ -78,6 +78,7 @@ var layers = map[string]layer{
 			"", "backend/device/cpu", "backend/driver", "backend/loop", "backend/rundir", "backend/server", "grpo",
 			"grpo/credit", "internal/basemodel", "internal/engine", "internal/grammar", "internal/graphx", "internal/jinja",
 			"internal/machine", "internal/pack", "internal/plan", "internal/quantity", "internal/runs", "internal/safetensors",
+			"internal/sampling",
 			"internal/trainer", "internal/trainset", "lora", "model", "model/hub", "model/tiny", "tokenizer", "tokenizer/chat",
 		},
 		mods: append(slices.Clone(gomlx), "github.com/schollz/progressbar/v3",
@@ -155,7 +156,8 @@ var layers = map[string]layer{
 	"internal/dev/cmd/...":   {any: true},
 	"internal/dev/learning":  {own: []string{"", "backend/driver", "backend/local"}},
 	"internal/engine": {own: []string{
-		"internal/engine/schedule", "internal/graphx", "internal/machine", "internal/plan", "lora", "model",
+		"internal/engine/schedule", "internal/graphx", "internal/machine", "internal/plan", "internal/sampling", "lora",
+		"model",
 	}, mods: gomlx},
 	"internal/engine/schedule": {},
 	"internal/dev/fixtures":    {own: []string{"internal/safetensors"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/graphx"
 	"github.com/goart-dev/art/internal/plan"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -237,7 +238,7 @@ func complete(e *engine.Engine, prompts [][]int32, tokens int) error {
 	for i, p := range prompts {
 		wg.Go(func() {
 			r, err := e.Complete(context.Background(), engine.Request{
-				Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Prompt: p, MaxTokens: tokens, Seed: uint64(i), Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			if err == nil && len(r.IDs) != tokens {
 				err = fmt.Errorf("%d tokens, want %d", len(r.IDs), tokens)

@@ -16,6 +16,7 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
 	"github.com/goart-dev/art/model"
@@ -222,7 +223,7 @@ func replies(opts engine.Options, a *lora.Adapter) ([]grpo.Sequence, error) {
 		}
 		r, err := e.Complete(context.Background(), engine.Request{
 			Prompt: ids, MaxTokens: made, Seed: uint64(i), Adapter: loaded,
-			Sampling: model.Sampling{Temperature: 1, TopP: []float64{1, 0.9}[i%2]},
+			Sampling: sampling.Settings{Temperature: 1, TopP: []float64{1, 0.9}[i%2]},
 		})
 		if err != nil {
 			return nil, err

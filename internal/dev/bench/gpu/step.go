@@ -9,9 +9,9 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/engine"
+	"github.com/goart-dev/art/internal/sampling"
 	"github.com/goart-dev/art/internal/trainer"
 	"github.com/goart-dev/art/lora"
-	"github.com/goart-dev/art/model"
 )
 
 // repliesOfPrompt is the number of replies to each prompt of a step of GRPO.
@@ -110,7 +110,7 @@ func (s *subject) rollouts(
 			prompt := s.ids(shape.prompt, 1000*call+i/repliesOfPrompt)
 			r, err := e.Complete(context.Background(), engine.Request{
 				Prompt: prompt, MaxTokens: shape.reply, Seed: uint64(i), Adapter: a,
-				Sampling: model.Sampling{Temperature: 1, TopP: 1},
+				Sampling: sampling.Settings{Temperature: 1, TopP: 1},
 			})
 			if err != nil {
 				errs[i] = err

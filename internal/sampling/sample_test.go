@@ -1,4 +1,4 @@
-package model
+package sampling
 
 import (
 	"math"
@@ -15,7 +15,7 @@ var inf = float32(math.Inf(-1))
 // reshaped is the distribution that the comment of Sample describes, by brute force: a token is beaten by those that
 // are likelier, or as likely and of a smaller id. margin is how close a decision of top-k or top-p is: between two
 // tokens that temperature has made almost equal, or about a token that is just kept or just left out.
-func reshaped(logprobs []float32, s Sampling) (p []float64, margin float64) {
+func reshaped(logprobs []float32, s Settings) (p []float64, margin float64) {
 	scaled := make([]float64, len(logprobs))
 	for i, lp := range logprobs {
 		scaled[i] = (float64(lp) - float64(slices.Max(logprobs))) / s.Temperature
@@ -65,6 +65,20 @@ func reshaped(logprobs []float32, s Sampling) (p []float64, margin float64) {
 	return p, margin
 }
 
+func plainLogSoftmax(x []float64) []float64 {
+	y := slices.Clone(x)
+	floats.AddConst(-floats.LogSumExp(x), y)
+	return y
+}
+
+func plainSoftmax(x []float64) []float64 {
+	y := plainLogSoftmax(x)
+	for i, v := range y {
+		y[i] = math.Exp(v)
+	}
+	return y
+}
+
 // randomLogprobs are a log-softmax with ties, and tokens that are impossible.
 func randomLogprobs(rng *rand.Rand, n int) []float32 {
 	scale := []float64{0.1, 2, 10}[rng.IntN(3)]
@@ -84,7 +98,7 @@ func randomLogprobs(rng *rand.Rand, n int) []float32 {
 }
 
 // checkSample compares one draw with the brute-force distribution, walked along with the same random number.
-func checkSample(t *testing.T, logprobs []float32, s Sampling, seed uint64, index int) {
+func checkSample(t *testing.T, logprobs []float32, s Settings, seed uint64, index int) {
 	t.Helper()
 	id, sampled := Sample(logprobs, s, seed, index)
 	p, margin := reshaped(logprobs, s)
@@ -110,7 +124,7 @@ func checkSample(t *testing.T, logprobs []float32, s Sampling, seed uint64, inde
 func TestSample_MatchesBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 50))
 	for i := range 3000 {
-		checkSample(t, randomLogprobs(rng, 1+rng.IntN(30)), Sampling{
+		checkSample(t, randomLogprobs(rng, 1+rng.IntN(30)), Settings{
 			Temperature: []float64{1, 0.7, 1.3, 0.01, 10, 1e-300, 1e300}[rng.IntN(7)],
 			TopP:        []float64{1, 0.9, 0.5, 0.999, 1e-9, 0}[rng.IntN(6)],
 			TopK:        []int{0, 1, 2, 5, 100}[rng.IntN(5)],
@@ -130,12 +144,12 @@ func TestSample_Greedy(t *testing.T) {
 		{[]float32{inf, -50, inf, -50}, 1},
 		{[]float32{0}, 0},
 	} {
-		id, sampled := Sample(c.logprobs, Sampling{TopP: 0.3, TopK: 2}, 1, 2)
+		id, sampled := Sample(c.logprobs, Settings{TopP: 0.3, TopK: 2}, 1, 2)
 		require.Equal(t, c.want, id, "ties are in favour of the smaller id")
 		require.Zero(t, sampled, "the distribution has one token")
-		id, _ = Sample(c.logprobs, Sampling{Temperature: 1e-12, TopP: 1, TopK: 1}, 1, 2)
+		id, _ = Sample(c.logprobs, Settings{Temperature: 1e-12, TopP: 1, TopK: 1}, 1, 2)
 		require.Equal(t, c.want, id)
-		id, _ = Sample(c.logprobs, Sampling{Temperature: 1}, 1, 2)
+		id, _ = Sample(c.logprobs, Settings{Temperature: 1}, 1, 2)
 		require.Equal(t, c.want, id, "TopP 0 leaves one token")
 	}
 }
@@ -144,7 +158,7 @@ func TestSample_Greedy(t *testing.T) {
 func TestSample_TiesAtTheEdge(t *testing.T) {
 	quarter := float32(math.Log(0.25))
 	logprobs := []float32{quarter, quarter, quarter, quarter}
-	for _, s := range []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
+	for _, s := range []Settings{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
 		{Temperature: 1, TopP: 0.4}, {Temperature: 1, TopP: 0.9, TopK: 2}} {
 		seen := map[int32]bool{}
 		for i := range 200 {
@@ -161,7 +175,7 @@ func TestSample_ExtremeTemperatures(t *testing.T) {
 	logprobs := []float32{-40, inf, -0.5, -1, inf, -80}
 	for _, cold := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-5} {
 		for i := range 100 {
-			id, sampled := Sample(logprobs, Sampling{Temperature: cold, TopP: 1}, seed, i)
+			id, sampled := Sample(logprobs, Settings{Temperature: cold, TopP: 1}, seed, i)
 			require.EqualValues(t, 2, id, "temperature %v", cold)
 			require.Zero(t, sampled)
 		}
@@ -169,7 +183,7 @@ func TestSample_ExtremeTemperatures(t *testing.T) {
 	for _, hot := range []float64{1e12, 1e300, math.MaxFloat64} {
 		count := make([]int, len(logprobs))
 		for i := range 4000 {
-			id, sampled := Sample(logprobs, Sampling{Temperature: hot, TopP: 1}, seed, i)
+			id, sampled := Sample(logprobs, Settings{Temperature: hot, TopP: 1}, seed, i)
 			count[id]++
 			require.InDelta(t, -math.Log(4), sampled, 1e-6)
 		}
@@ -203,7 +217,7 @@ func chiSquare(count []int, p []float64) float64 {
 // TestSample_Frequencies counts draws: along a completion, and over seeds.
 func TestSample_Frequencies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 51))
-	for _, s := range []Sampling{{Temperature: 1, TopP: 1}, {Temperature: 0.6, TopP: 0.95, TopK: 7},
+	for _, s := range []Settings{{Temperature: 1, TopP: 1}, {Temperature: 0.6, TopP: 0.95, TopK: 7},
 		{Temperature: 2, TopP: 0.8}} {
 		logprobs := randomLogprobs(rng, 12)
 		p, _ := reshaped(logprobs, s)
@@ -228,7 +242,7 @@ func TestSample_NeighboursAreIndependent(t *testing.T) {
 		cells[i] = 1.0 / (n * n)
 	}
 	draw := func(seed uint64, index int) int {
-		id, _ := Sample(uniform, Sampling{Temperature: 1, TopP: 1}, seed, index)
+		id, _ := Sample(uniform, Settings{Temperature: 1, TopP: 1}, seed, index)
 		return int(id)
 	}
 	for name, pair := range map[string]func(i int) (a, b int){
@@ -251,7 +265,7 @@ func TestSample_DependsOnItsArgumentsAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 52))
 	a, b := randomLogprobs(rng, 20), randomLogprobs(rng, 9)
 	before := slices.Clone(a)
-	s := Sampling{Temperature: 0.8, TopP: 0.9, TopK: 5}
+	s := Settings{Temperature: 0.8, TopP: 0.9, TopK: 5}
 	var first []int32
 	for i := range 50 {
 		id, _ := Sample(a, s, seed, i)
@@ -267,9 +281,9 @@ func TestSample_DependsOnItsArgumentsAlone(t *testing.T) {
 }
 
 func TestSampling_Reshapes(t *testing.T) {
-	require.False(t, Sampling{Temperature: 1, TopP: 1}.Reshapes())
-	require.False(t, Sampling{Temperature: 1, TopP: 1, Penalties: Penalties{Repetition: 1}}.Reshapes())
-	for _, s := range []Sampling{{Temperature: 0, TopP: 1}, {Temperature: 0.9, TopP: 1}, {Temperature: 1, TopP: 0.99},
+	require.False(t, Settings{Temperature: 1, TopP: 1}.Reshapes())
+	require.False(t, Settings{Temperature: 1, TopP: 1, Penalties: Penalties{Repetition: 1}}.Reshapes())
+	for _, s := range []Settings{{Temperature: 0, TopP: 1}, {Temperature: 0.9, TopP: 1}, {Temperature: 1, TopP: 0.99},
 		{Temperature: 1, TopP: 1, TopK: 1}, {Temperature: 1, TopP: 1, MinP: 0.1},
 		{Temperature: 1, TopP: 1, Penalties: Penalties{Repetition: 1.1}},
 		{Temperature: 1, TopP: 1, Penalties: Penalties{Presence: -1}},
@@ -279,7 +293,7 @@ func TestSampling_Reshapes(t *testing.T) {
 	}
 	logprobs := randomLogprobs(rand.New(rand.NewPCG(seed, 53)), 30)
 	for i := range 100 {
-		id, sampled := Sample(logprobs, Sampling{Temperature: 1, TopP: 1}, seed, i)
+		id, sampled := Sample(logprobs, Settings{Temperature: 1, TopP: 1}, seed, i)
 		require.InDelta(t, logprobs[id], sampled, 2e-6, "without reshaping it is the model's own logprob")
 	}
 }
@@ -302,7 +316,7 @@ func FuzzSample(f *testing.F) {
 		if !(temperature > 0) || math.IsInf(temperature, 0) || !(topP >= 0) || len(logprobs) > 200 {
 			return
 		}
-		checkSample(t, logprobs, Sampling{Temperature: temperature, TopP: topP, TopK: topK}, seed, index)
+		checkSample(t, logprobs, Settings{Temperature: temperature, TopP: topP, TopK: topK}, seed, index)
 	})
 }
 
@@ -318,24 +332,24 @@ func BenchmarkSample(b *testing.B) {
 	}
 	b.Run("plain", func(b *testing.B) {
 		for i := range b.N {
-			SamplePlain(logprobs, 1, i)
+			Plain(logprobs, 1, i)
 		}
 	})
 	b.Run("temperature", func(b *testing.B) {
 		for i := range b.N {
-			Sample(logprobs, Sampling{Temperature: 0.7, TopP: 1}, 1, i)
+			Sample(logprobs, Settings{Temperature: 0.7, TopP: 1}, 1, i)
 		}
 	})
 }
 
-// TestSamplePlain_LikeSample where rounding does not decide, in vocabularies of one block and of several.
-func TestSamplePlain_LikeSample(t *testing.T) {
-	rng, plain := rand.New(rand.NewPCG(seed, 52)), Sampling{Temperature: 1, TopP: 1}
+// TestPlain_LikeSample where rounding does not decide, in vocabularies of one block and of several.
+func TestPlain_LikeSample(t *testing.T) {
+	rng, plain := rand.New(rand.NewPCG(seed, 52)), Settings{Temperature: 1, TopP: 1}
 	for i := range 3000 {
 		logprobs := randomLogprobs(rng, []int{1, 30, 255, 256, 257, 1100}[rng.IntN(6)])
 		from := rng.Uint64()
 		want, _ := Sample(logprobs, plain, from, i)
-		got := SamplePlain(logprobs, from, i)
+		got := Plain(logprobs, from, i)
 		if got == want {
 			continue
 		}

@@ -1,4 +1,4 @@
-package model
+package sampling
 
 import (
 	"math/rand/v2"
@@ -13,7 +13,7 @@ import (
 
 // draw lets the device draw one token for each row of logprobs.
 func draw(
-	t *testing.T, logprobs [][]float32, rows []Sampling, seed uint64, index int,
+	t *testing.T, logprobs [][]float32, rows []Settings, seed uint64, index int,
 ) (ids []int32, sampled []float32) {
 	t.Helper()
 	w, v := len(rows), len(logprobs[0])
@@ -22,7 +22,7 @@ func draw(
 	for i := range rows {
 		flat, uniform = append(flat, logprobs[i]...), append(uniform, Uniform(seed+uint64(i), index))
 	}
-	temperature, topP, topK, cuts := SamplerInputs(rows)
+	temperature, topP, topK, cuts := Inputs(rows)
 	out := graphtest.Run(t, graphtest.Complete(t), func(in []*graph.Node) []*graph.Node {
 		s := Sampler{Uniform: in[1], Temperature: in[2], TopP: in[3], TopK: in[4], Cuts: cuts}
 		ids, sampled := s.Draw(in[0])
@@ -40,9 +40,9 @@ func TestSampler_LikeSample(t *testing.T) {
 	for round, v := range []int{1, 2, 30, 511, 512, 513, 1100} {
 		for _, cuts := range []Cuts{{}, {TopP: true}, {TopK: true}, {TopP: true, TopK: true}} {
 			var logprobs [][]float32
-			var rows []Sampling
+			var rows []Settings
 			for range 16 {
-				s := Sampling{Temperature: []float64{0, 1, 0.7, 1e-5, 1e300, 1e-310}[rng.IntN(6)], TopP: 1}
+				s := Settings{Temperature: []float64{0, 1, 0.7, 1e-5, 1e300, 1e-310}[rng.IntN(6)], TopP: 1}
 				if cuts.TopP {
 					s.TopP = []float64{1, 0.9, 0.5, 1e-9, 0}[rng.IntN(5)]
 				}
@@ -75,7 +75,7 @@ func TestSampler_TiesAtTheEdge(t *testing.T) {
 	for i := range even {
 		even[i] = -6.931472
 	}
-	settings := []Sampling{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
+	settings := []Settings{{Temperature: 1, TopP: 1, TopK: 2}, {Temperature: 1, TopP: 0.5},
 		{Temperature: 1, TopP: 0.4, TopK: 4}, {Temperature: 1, TopP: 0.9, TopK: 700}}
 	for index := range 30 {
 		ids, _ := draw(t, [][]float32{even, even, even, even}, settings, 3, index)

@@ -1,4 +1,4 @@
-package model
+package sampling
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 // BenchmarkSampler draws a token for each row, from the whole distribution and from a part of it. What a sampler
 // that sorts would have to do first is there to compare: all tokens by logprob, or the largest 1,024.
 //
-//	ART_TEST_DEVICE=xla:cpu go test ./model -run '^$' -bench Sampler
+//	ART_TEST_DEVICE=xla:cpu go test ./internal/sampling -run '^$' -bench Sampler
 func BenchmarkSampler(b *testing.B) {
 	draw := func(cuts Cuts) func(in []*graph.Node) []*graph.Node {
 		return func(in []*graph.Node) []*graph.Node {
@@ -56,12 +56,12 @@ func BenchmarkSampler(b *testing.B) {
 func drawInputs(w, v int) []*tensors.Tensor {
 	rng := rand.New(rand.NewPCG(seed, 61))
 	logprobs, uniform := make([]float32, w*v), make([]float64, w)
-	rows := make([]Sampling, w)
+	rows := make([]Settings, w)
 	for i := range rows {
 		copy(logprobs[i*v:], randomLogprobs(rng, v))
-		uniform[i], rows[i] = rng.Float64(), Sampling{Temperature: 1, TopP: 0.9, TopK: 50}
+		uniform[i], rows[i] = rng.Float64(), Settings{Temperature: 1, TopP: 0.9, TopK: 50}
 	}
-	temperature, topP, topK, _ := SamplerInputs(rows)
+	temperature, topP, topK, _ := Inputs(rows)
 	return []*tensors.Tensor{graphtest.Tensor(logprobs, w, v), graphtest.Tensor(uniform, w),
 		graphtest.Tensor(temperature, w), graphtest.Tensor(topP, w), graphtest.Tensor(topK, w)}
 }

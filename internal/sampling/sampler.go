@@ -1,14 +1,15 @@
-package model
+package sampling
+
+// Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
 
 import (
 	"math"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph"
 )
-
-// Shape legend: W rows, V vocabulary, R blocks of C tokens each that the vocabulary is cut into.
 
 // Sampler draws on the device what [Sample] draws on the host: the same tokens, up to rounding. It computes in float64
 // and does not sort: it finds the threshold by bisection over the bits. GoMLX cannot sort inside a loop, and on xla:cpu
@@ -140,7 +141,8 @@ func firstWhere(mask *Node) *Node {
 // cumulativeSum builds the inclusive cumulative sums of x [W, N].
 func cumulativeSum(x *Node) *Node {
 	n := x.Shape().Dim(1)
-	upTo := LessOrEqual(Iota(x.Graph(), shapeI32(n, n), 0), Iota(x.Graph(), shapeI32(n, n), 1))
+	square := shapes.Make(dtypes.Int32, n, n)
+	upTo := LessOrEqual(Iota(x.Graph(), square, 0), Iota(x.Graph(), square, 1))
 	return Dot(x, ConvertDType(upTo, x.DType())).Product()
 }
 
@@ -150,16 +152,20 @@ func At(x, index *Node) *Node {
 	return ReduceAndKeep(Where(chosen, x, ZerosLike(x)), ReduceSum, -1)
 }
 
-// iota32 numbers the columns of a matrix.
-func iota32(like *Node) *Node { return counted(like.Graph(), 1, like.Shape().Dimensions...) }
+// iota32 numbers the columns of a matrix [W, N]. One row is computed, and repeated: a device keeps what depends on no
+// input for as long as it keeps the graph.
+func iota32(like *Node) *Node {
+	w, n := like.Shape().Dim(0), like.Shape().Dim(1)
+	return BroadcastToDims(Iota(like.Graph(), shapes.Make(dtypes.Int32, 1, n), 1), w, n)
+}
 
 func filled(like *Node, n int) *Node { return FillScalar(like.Graph(), like.Shape(), float64(n)) }
 
 func float64s(x *Node) *Node { return ConvertDType(x, dtypes.Float64) }
 
-// SamplerInputs returns the settings of rows as the inputs of a [Sampler]. A row that draws nothing has the zero
-// Sampling.
-func SamplerInputs(rows []Sampling) (temperature, topP []float64, topK []int32, cuts Cuts) {
+// Inputs returns the settings of rows as the inputs of a [Sampler]. A row that draws nothing has zero
+// Settings.
+func Inputs(rows []Settings) (temperature, topP []float64, topK []int32, cuts Cuts) {
 	for _, s := range rows {
 		if s.Temperature > 0 {
 			s.Temperature = math.Max(s.Temperature, minTemperature)

@@ -1,17 +1,16 @@
-package model
+// Package sampling draws tokens from the distributions that a model predicts: on the host, and in graphs.
+package sampling
 
 import (
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
-
-	"github.com/goart-dev/art/internal/sampling"
 )
 
-// Sampling reshapes the distribution that tokens are drawn from: bias and penalties, then temperature, min-p, top-k and
+// Settings reshape the distribution that tokens are drawn from: bias and penalties, then temperature, min-p, top-k and
 // top-p, each renormalised, in the order of vLLM.
-type Sampling struct {
+type Settings struct {
 	Temperature float64 // 0 is greedy
 	TopP        float64 // nucleus sampling; 1 is off
 	TopK        int     // 0 is off
@@ -21,7 +20,7 @@ type Sampling struct {
 }
 
 // Reshapes reports whether the distribution differs from the model's own.
-func (s Sampling) Reshapes() bool {
+func (s Settings) Reshapes() bool {
 	return s.Temperature != 1 || s.TopP < 1 || s.TopK > 0 || s.MinP > 0 || s.Adjusts()
 }
 
@@ -29,16 +28,16 @@ func (s Sampling) Reshapes() bool {
 // the vocabulary, on which [Penalties.Adjust] has worked where there are any: it need not be normalised any more.
 // sampled is the logprob of the token under the reshaped distribution. A draw depends on its arguments alone. Ties go
 // to the smaller id.
-func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, sampled float32) {
+func Sample(logprobs []float32, s Settings, seed uint64, index int) (id int32, sampled float32) {
 	if s.Temperature == 0 {
 		return argmax(logprobs), 0
 	}
-	best := float64(sampling.Max(logprobs))
+	best := float64(largest(logprobs))
 	memory := weightsMemory.Get().(*[]float64)
 	defer weightsMemory.Put(memory)
 	weights := slices.Grow((*memory)[:0], len(logprobs))[:len(logprobs)]
 	*memory = weights
-	sums, total := weigh(weights, logprobs, best, s.Temperature)
+	sums, total := weighBlocks(weights, logprobs, best, s.Temperature)
 	if s.MinP > 0 {
 		for i, w := range weights { // relative to the largest, which is 1
 			if w < s.MinP {
@@ -56,21 +55,21 @@ func Sample(logprobs []float32, s Sampling, seed uint64, index int) (id int32, s
 	return id, float32(math.Log(weights[id] / total))
 }
 
-// SamplePlain is [Sample] for a log-softmax as it is: at temperature 1, with nothing truncated or barred. It computes
+// Plain is [Sample] for a log-softmax as it is: at temperature 1, with nothing truncated or barred. It computes
 // probabilities up to the token that is drawn, and no others: the tokens of most texts are among the first of a
 // vocabulary. Up to rounding they have 1 together; where the random number exceeds their sum, Sample draws.
-func SamplePlain(logprobs []float32, seed uint64, index int) int32 {
+func Plain(logprobs []float32, seed uint64, index int) int32 {
 	left, weights := Uniform(seed, index), make([]float64, block)
 	for i := 0; i < len(logprobs); i += block {
 		part := logprobs[i:min(i+block, len(logprobs))]
 		weights = weights[:len(part)]
-		sums, total := weigh(weights, part, 0, 1)
+		sums, total := weighBlocks(weights, part, 0, 1)
 		if left < total {
 			return int32(i) + pick(weights, sums, left)
 		}
 		left -= total
 	}
-	id, _ := Sample(logprobs, Sampling{Temperature: 1, TopP: 1}, seed, index)
+	id, _ := Sample(logprobs, Settings{Temperature: 1, TopP: 1}, seed, index)
 	return id
 }
 
@@ -98,7 +97,7 @@ const block = 256
 func blockSums(weights []float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	for part := range slices.Chunk(weights, block) {
-		sum := sampling.Sum(part, [4]float64{})
+		sum := addUp(part, [4]float64{})
 		sums, total = append(sums, sum), total+sum
 	}
 	return sums, total
@@ -129,11 +128,11 @@ func pick(weights, sums []float64, u float64) int32 {
 
 // weigh sets weights to the probabilities relative to the best one, a block at a time, which stays in the L1 cache, and
 // returns what blockSums returns of them.
-func weigh(weights []float64, logprobs []float32, best, temperature float64) (sums []float64, total float64) {
+func weighBlocks(weights []float64, logprobs []float32, best, temperature float64) (sums []float64, total float64) {
 	sums = make([]float64, 0, (len(weights)+block-1)/block)
 	scale := min(math.Log2E/temperature, math.MaxFloat64)
 	for part := range slices.Chunk(weights, block) {
-		sum := sampling.Weigh(part, logprobs[:len(part)], best, scale)
+		sum := weigh(part, logprobs[:len(part)], best, scale)
 		sums, total = append(sums, sum), total+sum
 		logprobs = logprobs[len(part):]
 	}
@@ -141,7 +140,7 @@ func weigh(weights []float64, logprobs []float32, best, temperature float64) (su
 }
 
 // truncate sets weights outside of top-k and top-p to zero, by logprobs: at a high temperature weights may be equal.
-func truncate(weights []float64, logprobs []float32, s Sampling) {
+func truncate(weights []float64, logprobs []float32, s Settings) {
 	order := make([]int, len(weights))
 	for i := range order {
 		order[i] = i
@@ -172,80 +171,5 @@ func truncate(weights []float64, logprobs []float32, s Sampling) {
 	}
 	for _, i := range order[keep:] {
 		weights[i] = 0
-	}
-}
-
-// Penalties change the logits of single tokens before anything else reshapes the distribution. The zero value changes
-// nothing.
-type Penalties struct {
-	// Bias is added to the logits of tokens.
-	Bias map[int32]float64
-	// Repetition divides positive logits of tokens that prompt or reply have, and multiplies negative ones (Keskar et al.
-	// 2019). 0 and 1 are off.
-	Repetition float64
-	// Presence is subtracted from the logits of tokens that the reply has, Frequency times the number of times it has
-	// them. 0 is off.
-	Presence, Frequency float64
-}
-
-// Adjusts reports whether [Penalties.Adjust] may change anything.
-func (p Penalties) Adjusts() bool {
-	return len(p.Bias) > 0 || p.repeats() || p.Presence != 0 || p.Frequency != 0
-}
-
-func (p Penalties) repeats() bool { return p.Repetition != 0 && p.Repetition != 1 }
-
-// Counts says which tokens a prompt has, and how often the reply has each so far.
-type Counts struct {
-	prompt map[int32]bool
-	reply  map[int32]int
-}
-
-// NewCounts returns the counts of a reply to prompt that has no tokens yet.
-func NewCounts(prompt []int32) *Counts {
-	c := &Counts{prompt: make(map[int32]bool, len(prompt)), reply: map[int32]int{}}
-	for _, id := range prompt {
-		c.prompt[id] = true
-	}
-	return c
-}
-
-// Add counts a token of the reply.
-func (c *Counts) Add(id int32) { c.reply[id]++ }
-
-// Adjust changes scores [V], which are logprobs, as the penalties say. With z the logits, b the bias, r the repetition,
-// p the presence and f the frequency penalty, and n the number of times that the reply has a token:
-//
-//	z = z + b
-//	z = z / r if z > 0, z r otherwise   for tokens of prompt and reply
-//	z = z - f n - p                     for tokens of the reply
-//
-// This is the order of vLLM. scores are z less the normalizer of the softmax, log(sum(exp(z))), of the unchanged
-// logits.
-func (p Penalties) Adjust(scores []float32, normalizer float64, c *Counts) {
-	for id, b := range p.Bias {
-		scores[id] = float32(float64(scores[id]) + b)
-	}
-	if p.repeats() {
-		penalize := func(id int32) {
-			z := float64(scores[id]) + normalizer
-			if z > 0 {
-				z /= p.Repetition
-			} else {
-				z *= p.Repetition
-			}
-			scores[id] = float32(z - normalizer)
-		}
-		for id := range c.prompt {
-			penalize(id)
-		}
-		for id := range c.reply {
-			if !c.prompt[id] {
-				penalize(id)
-			}
-		}
-	}
-	for id, n := range c.reply {
-		scores[id] = float32(float64(scores[id]) - p.Frequency*float64(n) - p.Presence)
 	}
 }

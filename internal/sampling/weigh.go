@@ -1,9 +1,8 @@
-// Package sampling computes what sampling needs of all tokens of a vocabulary: their weights, and the largest logprob.
 package sampling
 
 import "math"
 
-// Weigh sets each weight to 2^((x - best) scale), and returns their sum; it is 0 below 2^-1000. best is the largest x,
+// weigh sets each weight to 2^((x - best) scale), and returns their sum; it is 0 below 2^-1000. best is the largest x,
 // or larger. Powers are within 1e-13 of the exact ones, and take a sixth of the time of [math.Exp2], which divides;
 // with vectors much less. With z = (x - best) scale, k = round(64 z) and the powers of two of j/64 in a table:
 //
@@ -12,14 +11,14 @@ import "math"
 //
 // A weight depends on its x alone, bit for bit, wherever it is in the list. The sum has four parts, of every fourth
 // weight, which do not wait for each other.
-func Weigh(weights []float64, x []float32, best, scale float64) float64 {
+func weigh(weights []float64, x []float32, best, scale float64) float64 {
 	var sums [4]float64
 	n := weighVector(weights, x, best, scale, &sums)
-	return weigh(weights[n:], x[n:], best, scale, sums)
+	return weighRest(weights[n:], x[n:], best, scale, sums)
 }
 
-// weigh is Weigh of what follows numbers with such sums.
-func weigh(weights []float64, x []float32, best, scale float64, sums [4]float64) float64 {
+// weighRest is weigh of what follows numbers with such sums.
+func weighRest(weights []float64, x []float32, best, scale float64, sums [4]float64) float64 {
 	// The conversion has a loop of its own: it keeps half of the register that it writes to, so that each power would wait
 	// for the one before.
 	for i := range weights {
@@ -38,11 +37,11 @@ func weigh(weights []float64, x []float32, best, scale float64, sums [4]float64)
 		y := 1 + r*(1+r*(0.5+r*(1.0/6+r*(1.0/24))))
 		weights[i] = y * math.Float64frombits(roots[k&63]+uint64(k>>6)<<52)
 	}
-	return Sum(weights, sums)
+	return addUp(weights, sums)
 }
 
-// Sum adds numbers to four sums, and returns their total.
-func Sum(list []float64, s [4]float64) float64 {
+// addUp adds numbers to four sums, and returns their total.
+func addUp(list []float64, s [4]float64) float64 {
 	for ; len(list) >= 4; list = list[4:] {
 		s[0], s[1], s[2], s[3] = s[0]+list[0], s[1]+list[1], s[2]+list[2], s[3]+list[3]
 	}
@@ -60,8 +59,8 @@ var roots = func() (bits [64]uint64) {
 	return bits
 }()
 
-// Max returns the largest of at least one number, none of which is NaN.
-func Max(x []float32) float32 {
+// largest returns the largest of at least one number, none of which is NaN.
+func largest(x []float32) float32 {
 	most, n := maxVector(x)
 	if n == 0 {
 		most = x[0]

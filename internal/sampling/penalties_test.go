@@ -1,4 +1,4 @@
-package model
+package sampling
 
 import (
 	"math"
@@ -111,7 +111,7 @@ func TestPenalties_Frequencies(t *testing.T) {
 		floats.Scale(1/temperature, scaled)
 		want, count := plainSoftmax(scaled), make([]int, len(logits))
 		for i := range 20_000 {
-			id, sampled := Sample(scores, Sampling{Temperature: temperature, TopP: 1}, seed, i)
+			id, sampled := Sample(scores, Settings{Temperature: temperature, TopP: 1}, seed, i)
 			count[id]++
 			require.InDelta(t, math.Log(want[id]), sampled, 1e-5)
 		}
