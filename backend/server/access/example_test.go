@@ -2,32 +2,19 @@ package access_test
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/goart-dev/art/backend/server/access"
 )
 
-// A key that only samples, and what it used.
+// A key that only samples the runs of a project, and what the other keys of its tenant have cost.
 func Example() {
-	registry, err := access.NewRegistry([]access.Tenant{{
-		Name: "ann", Keys: []string{"secret"}, Prices: access.Prices{Sampled: 3},
-		Scoped: []access.Key{{Name: "ci", Key: "other secret", Scopes: []access.Scope{access.Sample}}},
-	}})
-	if err != nil {
-		panic(err)
+	key := access.Key{
+		Name: "ci", Key: "a secret", Scopes: []access.Scope{access.Sample}, Projects: []string{"games"},
 	}
-	request, err := http.NewRequest(http.MethodPost, "http://localhost/api/v1/forward", http.NoBody)
-	if err != nil {
-		panic(err)
+	report := access.Report{ // as a server counts it
+		Usage: access.Usage{SampledTokens: 700_000, Cost: 2.25},
+		Keys:  map[string]access.Usage{key.Name: {SampledTokens: 500_000, Cost: 1.5}},
 	}
-	request.Header.Set("X-Api-Key", "other secret")
-	caller := registry.Caller(request)
-	fmt.Println(caller.Needs("POST /api/v1/asample", access.Sample))
-	fmt.Println(caller.Needs("POST /api/v1/forward", access.Train))
-	registry.Charge(caller.Tenant, caller.Key(), access.Usage{SampledTokens: 500_000})
-	fmt.Println(registry.Usage()["ann"].Keys["ci"].Cost)
-	// Output:
-	// <nil>
-	// the key "ci" of "ann" has the scopes ["sample"]; POST /api/v1/forward needs "train"
-	// 1.5
+	fmt.Println(report.Cost - report.Keys[key.Name].Cost)
+	// Output: 0.75
 }

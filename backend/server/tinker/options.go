@@ -222,11 +222,11 @@ func (l *Limits) body(limit int64) int64 { return min(limit, l.QueuedBytes/2-2*q
 // user is a tenant by one of its keys.
 type user struct {
 	*tenant
-	key *access.Caller
+	key *tenancy.Caller
 }
 
 // all is the tenant without limits: the server itself.
-func (t *tenant) all() *user { return &user{t, access.All(t.name)} }
+func (t *tenant) all() *user { return &user{t, tenancy.Unlimited(t.name)} }
 
 // begin counts a future that waits, unless there are too many. Only a request whose turn it is gets the last of the
 // queue: the others wait for it.
@@ -287,12 +287,12 @@ func newTenant(of *Tenant, limits Limits) *tenant {
 }
 
 // registry has the keys and the prices of the tenants.
-func registry(tenants []Tenant) (*access.Registry, error) {
-	var list []access.Tenant
+func registry(tenants []Tenant) (*tenancy.Registry, error) {
+	var list []tenancy.Tenant
 	for _, t := range tenants {
-		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
+		list = append(list, tenancy.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
 	}
-	return access.NewRegistry(list)
+	return tenancy.NewRegistry(list)
 }
 
 // Usage returns what each tenant has used, by name.

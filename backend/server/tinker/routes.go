@@ -3,9 +3,7 @@ package tinker
 import (
 	"encoding/json"
 	"errors"
-
 	"io"
-
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/server"
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -107,7 +106,7 @@ func (s *Server) table() map[string]route {
 
 func statusOf(err error) int {
 	var f *failure
-	var denied *access.DeniedError
+	var denied *tenancy.DeniedError
 	switch {
 	case errors.As(err, &f):
 		return f.status

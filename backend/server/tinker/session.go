@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/tinkerwire"
 )
 
@@ -106,7 +106,7 @@ func (s *Server) findSession(t *user, id string) (*session, error) {
 }
 
 // visible is an error for a key with limits that has not created the session.
-func (live *session) visible(key *access.Caller) error {
+func (live *session) visible(key *tenancy.Caller) error {
 	if !key.Limited() || key.Key() == live.record.Key {
 		return nil
 	}

@@ -39,7 +39,7 @@ type Server struct {
 	log     *slog.Logger
 	store   *tenancy.Folder
 	tenants []*tenant
-	users   *access.Registry
+	users   *tenancy.Registry
 
 	ctx                context.Context
 	cancel             context.CancelFunc

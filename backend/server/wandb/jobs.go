@@ -58,7 +58,7 @@ func (s *Server) forget(j *job) error {
 }
 
 // createJob serves POST training-jobs.
-func (s *Server) createJob(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) createJob(r *http.Request, by *tenancy.Caller) (any, error) {
 	body, err := readAllBody(r)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *Server) training(
 }
 
 // enqueue stores a training, and queues it.
-func (s *Server) enqueue(m *model, body []byte, by *access.Caller, sft bool) (any, error) {
+func (s *Server) enqueue(m *model, body []byte, by *tenancy.Caller, sft bool) (any, error) {
 	j := &job{model: m, cost: int64(len(body)), record: jobRecord{
 		ID: "job-" + strings.ToLower(rand.Text()), Model: m.record.ID, Key: by.Key(), SFT: sft, Created: time.Now(),
 	}}
@@ -250,7 +250,7 @@ func (s *Server) addEvent(j *job, kind string, data map[string]any) bool {
 }
 
 // listEvents serves GET training-jobs/ID/events.
-func (s *Server) listEvents(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) listEvents(r *http.Request, by *tenancy.Caller) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[r.PathValue("id")]

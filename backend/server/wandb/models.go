@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-
 	"net/http"
 	"slices"
 	"strconv"
@@ -111,7 +110,7 @@ func (s *Server) base(name string) (string, error) {
 }
 
 // createModel serves POST models.
-func (s *Server) createModel(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) createModel(r *http.Request, by *tenancy.Caller) (any, error) {
 	var req wandbwire.CreateModel
 	if err := readSmall(r, &req); err != nil {
 		return nil, err
@@ -236,7 +235,7 @@ func (s *Server) freeRun(entity, project, name string) string {
 }
 
 // byID returns a model by its id, if the key covers it.
-func (s *Server) byID(id string, by *access.Caller) (*model, error) {
+func (s *Server) byID(id string, by *tenancy.Caller) (*model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.models[id]; m != nil && m.record.Entity == by.Tenant && !m.record.Deleted {
@@ -246,7 +245,7 @@ func (s *Server) byID(id string, by *access.Caller) (*model, error) {
 }
 
 // opened is byID with the registered model.
-func (s *Server) opened(r *http.Request, by *access.Caller) (*model, *art.Model, error) {
+func (s *Server) opened(r *http.Request, by *tenancy.Caller) (*model, *art.Model, error) {
 	m, err := s.byID(r.PathValue("id"), by)
 	if err != nil {
 		return nil, nil, err
@@ -337,7 +336,7 @@ func (s *Server) frozen(ctx context.Context, b Base) (*art.Model, error) {
 func ready(context.Context) error { return nil }
 
 // deleteModel serves DELETE models/ID. The run stays in the run directory.
-func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) deleteModel(r *http.Request, by *tenancy.Caller) (any, error) {
 	m, err := s.byID(r.PathValue("id"), by)
 	if err != nil {
 		return nil, err
@@ -362,7 +361,7 @@ func (s *Server) deleteModel(r *http.Request, by *access.Caller) (any, error) {
 }
 
 // logGroups serves POST models/ID/log.
-func (s *Server) logGroups(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) logGroups(r *http.Request, by *tenancy.Caller) (any, error) {
 	m, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
@@ -392,7 +391,7 @@ func (s *Server) tokenizer(ctx context.Context, m *art.Model) wandbwire.Tokenize
 }
 
 // listCheckpoints serves GET models/ID/checkpoints.
-func (s *Server) listCheckpoints(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) listCheckpoints(r *http.Request, by *tenancy.Caller) (any, error) {
 	_, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err
@@ -438,7 +437,7 @@ func (s *Server) checkpoints(ctx context.Context, m *art.Model) (list []wandbwir
 }
 
 // deleteCheckpoints serves DELETE models/ID/checkpoints. The newest one stays: it is what the run goes on with.
-func (s *Server) deleteCheckpoints(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) deleteCheckpoints(r *http.Request, by *tenancy.Caller) (any, error) {
 	m, own, err := s.opened(r, by)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (s *Server) Handler(opts *art.HandlerOptions) (http.Handler, error) {
 }
 
 // handler serves one route. It returns what is sent as JSON.
-type handler = func(r *http.Request, by *access.Caller) (any, error)
+type handler = func(r *http.Request, by *tenancy.Caller) (any, error)
 
 // route is a handler, and the scopes of which a key must have one. Without any it is for every key.
 type route struct {
@@ -66,7 +66,7 @@ func (s *Server) table() map[string]route {
 }
 
 // showUsage serves GET usage: of the tenant with all keys, or of a key with limits.
-func (s *Server) showUsage(_ *http.Request, by *access.Caller) (any, error) {
+func (s *Server) showUsage(_ *http.Request, by *tenancy.Caller) (any, error) {
 	report := s.users.Usage()[by.Tenant]
 	if by.Limited() {
 		return report.Keys[by.Key()], nil
@@ -97,7 +97,7 @@ type callerKey struct{}
 
 // used adds the tokens of a request to what its key has used.
 func (s *Server) used(ctx context.Context, u art.Usage) {
-	if by, _ := ctx.Value(callerKey{}).(*access.Caller); by != nil {
+	if by, _ := ctx.Value(callerKey{}).(*tenancy.Caller); by != nil {
 		s.users.Charge(by.Tenant, by.Key(), access.Usage{
 			PromptTokens: int64(u.PromptTokens), SampledTokens: int64(u.CompletionTokens),
 		})
@@ -111,7 +111,7 @@ func unknownKey() error {
 
 // forbidden gives an error of a key its status.
 func forbidden(err error) error {
-	var denied *access.DeniedError
+	var denied *tenancy.DeniedError
 	if errors.As(err, &denied) {
 		return failf(http.StatusForbidden, "%v", err)
 	}

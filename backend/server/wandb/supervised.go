@@ -12,12 +12,12 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/backend/driver"
-	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 	"github.com/goart-dev/art/internal/wandbwire"
 )
 
 // createSFTJob serves POST sft-training-jobs.
-func (s *Server) createSFTJob(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) createSFTJob(r *http.Request, by *tenancy.Caller) (any, error) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxSmall)
 	body, err := readAllBody(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func artifactFile(entity, project, name string) ([]string, error) {
 }
 
 // putArtifact serves PUT artifacts/PROJECT/NAME. It is our own: W&B stores artifacts with another service.
-func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) putArtifact(r *http.Request, by *tenancy.Caller) (any, error) {
 	project, name := r.PathValue("project"), r.PathValue("artifact")
 	if err := by.ReachesProject(project); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Server) putArtifact(r *http.Request, by *access.Caller) (any, error) {
 }
 
 // deleteArtifact serves DELETE artifacts/PROJECT/NAME. Trainings that read the data set fail.
-func (s *Server) deleteArtifact(r *http.Request, by *access.Caller) (any, error) {
+func (s *Server) deleteArtifact(r *http.Request, by *tenancy.Caller) (any, error) {
 	project, name := r.PathValue("project"), r.PathValue("artifact")
 	if err := by.ReachesProject(project); err != nil {
 		return nil, err

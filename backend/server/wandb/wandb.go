@@ -81,7 +81,7 @@ type Server struct {
 	opts    Options
 	backend art.Backend
 	log     *slog.Logger
-	users   *access.Registry
+	users   *tenancy.Registry
 	store   *tenancy.Folder
 
 	ctx    context.Context
@@ -170,12 +170,12 @@ func (o *Options) validate() error {
 }
 
 // registry has the keys and the prices of the tenants.
-func (o *Options) registry() (*access.Registry, error) {
-	var list []access.Tenant
+func (o *Options) registry() (*tenancy.Registry, error) {
+	var list []tenancy.Tenant
 	for _, t := range o.Tenants {
-		list = append(list, access.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
+		list = append(list, tenancy.Tenant{Name: t.Name, Keys: t.Keys, Scoped: t.Scoped, Prices: t.Prices})
 	}
-	return access.NewRegistry(list)
+	return tenancy.NewRegistry(list)
 }
 
 // Usage returns what each tenant has used, by name: tokens of prompts and replies, and of trainings the tokens in the

@@ -100,7 +100,7 @@ var layers = map[string]layer{
 		own: []string{"", "backend/server"}, mods: []string{"github.com/prometheus/client_golang"},
 	},
 	"backend/server/internal/jsoncount": {light: true},
-	"backend/server/internal/tenancy":   {own: []string{"", "internal/stable"}, light: true},
+	"backend/server/internal/tenancy":   {own: []string{"", "backend/server/access", "internal/stable"}, light: true},
 	"backend/server/wandb": {own: []string{
 		"", "backend/driver", "backend/server", "backend/server/access", "backend/server/internal/jsoncount",
 		"backend/server/internal/tenancy", "internal/stable", "internal/wandbwire", "internal/wire",

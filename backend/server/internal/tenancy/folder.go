@@ -1,5 +1,5 @@
-// Package tenancy is what servers of many tenants have in common: a locked folder of documents, journals of operations,
-// names of files, and errors that tell nothing of the server.
+// Package tenancy is what servers of many tenants have in common: who sends a request, and may do what; a locked folder
+// of documents, journals of operations, names of files, and errors that tell nothing of the server.
 package tenancy
 
 import (

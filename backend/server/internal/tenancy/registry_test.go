@@ -1,4 +1,4 @@
-package access_test
+package tenancy_test
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/goart-dev/art/backend/server/access"
+	"github.com/goart-dev/art/backend/server/internal/tenancy"
 )
 
-func newRegistry(t *testing.T) *access.Registry {
+func newRegistry(t *testing.T) *tenancy.Registry {
 	t.Helper()
-	l, err := access.NewRegistry([]access.Tenant{
+	l, err := tenancy.NewRegistry([]tenancy.Tenant{
 		{Name: "ann", Keys: []string{"ann"}, Prices: access.Prices{Trained: 2e6}, Scoped: []access.Key{
 			{Name: "ci", Key: "ann-ci", Scopes: []access.Scope{access.Sample}},
 			{Name: "games", Key: "ann-games", Projects: []string{"games"}, Runs: []string{"other/player"}},
@@ -26,7 +27,7 @@ func newRegistry(t *testing.T) *access.Registry {
 }
 
 // caller sends a key in a header.
-func caller(l *access.Registry, header, value string) *access.Caller {
+func caller(l *tenancy.Registry, header, value string) *tenancy.Caller {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set(header, value)
 	return l.Caller(r)
@@ -52,7 +53,7 @@ func TestRegistry_Caller(t *testing.T) {
 	if got := caller(l, "X-Api-Key", "new"); got == nil || got.Tenant != "ann" {
 		t.Errorf("an admitted key is %+v", got)
 	}
-	open, err := access.NewRegistry([]access.Tenant{{Name: "default"}})
+	open, err := tenancy.NewRegistry([]tenancy.Tenant{{Name: "default"}})
 	if err != nil || caller(open, "X-Api-Key", "").Tenant != "default" {
 		t.Errorf("without keys, error %v", err)
 	}
@@ -60,7 +61,7 @@ func TestRegistry_Caller(t *testing.T) {
 
 func TestCaller_Limits(t *testing.T) {
 	l := newRegistry(t)
-	ci, games, all := caller(l, "X-Api-Key", "ann-ci"), caller(l, "X-Api-Key", "ann-games"), access.All("ann")
+	ci, games, all := caller(l, "X-Api-Key", "ann-ci"), caller(l, "X-Api-Key", "ann-games"), tenancy.Unlimited("ann")
 	for name, c := range map[string]struct {
 		err  error
 		want string // "" if allowed
@@ -84,7 +85,7 @@ func TestCaller_Limits(t *testing.T) {
 		"base":             {games.ReachesBase("tiny"), `the base model "tiny" is not among them`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var denied *access.DeniedError
+			var denied *tenancy.DeniedError
 			switch {
 			case c.want == "" && c.err != nil:
 				t.Error(c.err)
@@ -121,7 +122,7 @@ func TestRegistry_Usage(t *testing.T) {
 
 // TestNewRegistry_Invalid: all problems are listed, and no secret.
 func TestNewRegistry_Invalid(t *testing.T) {
-	_, err := access.NewRegistry([]access.Tenant{
+	_, err := tenancy.NewRegistry([]tenancy.Tenant{
 		{Name: "ann", Keys: []string{"secret"}, Scoped: []access.Key{
 			{Name: "a", Key: "secret"}, {Name: "a", Key: "secret-2", Scopes: []access.Scope{"write"}}, {Name: "b"},
 		}},
