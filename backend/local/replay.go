@@ -227,7 +227,7 @@ func sameBits(a, b []float32) bool {
 	return true
 }
 
-// MicroBatch is what one graph computes of an update, see [Backend.Packed].
+// MicroBatch is what one graph computes of an update: sequences in padded rectangles. Package plot draws it.
 type MicroBatch = pack.MicroBatch
 
 // Packed returns how the update from a stored step to the next one was computed: for each optimizer step of its first

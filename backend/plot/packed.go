@@ -1,46 +1,50 @@
 package plot
 
 import (
+	"fmt"
 	"image/color"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/goart-dev/art/internal/pack"
+	"github.com/goart-dev/art/internal/quantity"
 )
 
 // Packed is a drawing of what a training computes at once: rectangles of tokens, a row below the other, and in the rows
-// what they hold.
+// what they hold. Those of a micro-batch stand side by side.
 type Packed struct {
 	Title string
-	Parts []Part
+	// Updates are the micro-batches of optimizer steps: Packed of backend/local reads those of a stored step.
+	Updates [][]*pack.MicroBatch
 }
 
-// Part is a micro-batch. Its rectangles stand side by side.
-type Part struct {
-	Name       string
-	Rectangles []Rectangle
+// part is a micro-batch.
+type part struct {
+	name       string
+	rectangles []rectangle
 }
 
-// Rectangle has rows of so many tokens. What no span covers is padding.
-type Rectangle struct {
-	Rows, Length int
-	Spans        []Span
+// rectangle has rows of so many tokens. What no span covers is padding.
+type rectangle struct {
+	rows, length int
+	spans        []span
 }
 
-// Span is a part of a row: tokens from Start up to End. A later one covers an earlier one.
-type Span struct {
-	Row, Start, End int
-	Kind            Kind
+// span is a part of a row: tokens from start up to end. A later one covers an earlier one.
+type span struct {
+	row, start, end int
+	kind            kind
 }
 
-// Kind is what tokens are there for.
-type Kind int
+// kind is what tokens are there for.
+type kind int
 
-// Kinds.
 const (
-	Read    Kind = iota // by one sequence
-	Shared              // by several sequences
-	Trained             // the token that follows is trained on
+	read    kind = iota // by one sequence
+	shared              // by several sequences
+	trained             // the token that follows is trained on
 )
 
 const (
@@ -56,29 +60,113 @@ var kinds = []struct {
 	colour color.Color
 }{{"read by one sequence", palette[5]}, {"shared", palette[2]}, {"trained", palette[0]}, {"padding", lightGrey}}
 
+// parts returns the micro-batches with their names.
+func (p *Packed) parts() (list []part) {
+	for i, update := range p.Updates {
+		for k, m := range update {
+			name := fmt.Sprintf("update %d, micro-batch %d: %s, %d trained", i+1, k+1,
+				quantity.Of(m.Layout.Tokens(), "token"), m.Tokens.NumReal)
+			list = append(list, part{name, rectanglesOf(m)})
+		}
+	}
+	return list
+}
+
+// rectanglesOf are those of a micro-batch, with what their tokens are there for.
+func rectanglesOf(m *pack.MicroBatch) []rectangle {
+	list := []rectangle{{rows: m.Rows, length: m.Length}}
+	for _, b := range m.Branches {
+		if b.Rows > 0 {
+			list = append(list, rectangle{rows: b.Rows, length: b.Length})
+		}
+	}
+	for at, n := range readers(m) {
+		switch {
+		case n == 1:
+			addToken(list, at, read)
+		case n > 1:
+			addToken(list, at, shared)
+		}
+	}
+	for _, at := range m.Tokens.Position[:m.Tokens.NumReal] {
+		addToken(list, int(at), trained)
+	}
+	return list
+}
+
+// readers counts the sequences that read each token of a micro-batch, none of padding. A sequence is read up to the
+// token that its last trained one follows.
+func readers(m *pack.MicroBatch) []int {
+	counts := make([]int, m.Layout.Tokens())
+	of := m.Tokens.Sequence[:m.Tokens.NumReal]
+	for n, position := range m.Tokens.Position[:len(of)] {
+		if n+1 < len(of) && of[n+1] == of[n] {
+			continue
+		}
+		for _, at := range attended(m, int(position)) {
+			counts[at]++
+		}
+	}
+	return counts
+}
+
+// attended lists the tokens that one attends to, itself included.
+func attended(m *pack.MicroBatch, at int) (list []int32) {
+	from, starts, keys := m.Rows*m.Length, m.Starts, m.Keys
+	for _, b := range m.Branches {
+		if at >= from && at < from+b.Rows*b.Length {
+			row, column := (at-from)/b.Length, (at-from)%b.Length
+			return keys[row*b.Keys:][:int(starts[row])+column+1]
+		}
+		from, starts, keys = from+b.Rows*b.Length, starts[b.Rows:], keys[b.Rows*b.Keys:]
+	}
+	for i := at / m.Length * m.Length; i <= at; i++ {
+		list = append(list, int32(i))
+	}
+	return list
+}
+
+// addToken marks a token, counted through all rectangles.
+func addToken(list []rectangle, at int, kind kind) {
+	for i := range list {
+		r := &list[i]
+		if n := r.rows * r.length; at >= n {
+			at -= n
+			continue
+		}
+		row, column := at/r.length, at%r.length
+		if last := len(r.spans) - 1; last >= 0 && r.spans[last] == (span{row, r.spans[last].start, column, kind}) {
+			r.spans[last].end++
+			return
+		}
+		r.spans = append(r.spans, span{row, column, column + 1, kind})
+		return
+	}
+}
+
 // rows are those of the highest rectangle.
-func (p Part) rows() (n int) {
-	for _, r := range p.Rectangles {
-		n = max(n, r.Rows)
+func (p part) rows() (n int) {
+	for _, r := range p.rectangles {
+		n = max(n, r.rows)
 	}
 	return n
 }
 
 func (p *Packed) size() (width, height vg.Length) {
 	height = 2*margin + 2*titleSize + legendLine + margin
-	for _, part := range p.Parts {
+	for _, part := range p.parts() {
 		height += partGap + vg.Length(part.rows())*rowHeight
 	}
 	return chartWidth, height
 }
 
-// scale is the width of a token with which the longest part fits.
-func (p *Packed) scale() vg.Length {
+// scaleOf is the width of a token with which the longest part fits.
+func scaleOf(parts []part) vg.Length {
 	least := vg.Length(8)
-	for _, part := range p.Parts {
+	for _, part := range parts {
 		tokens, gaps := 0, vg.Length(0)
-		for _, r := range part.Rectangles {
-			tokens, gaps = tokens+r.Length, gaps+blockGap
+		for _, r := range part.rectangles {
+			tokens, gaps = tokens+r.length, gaps+blockGap
 		}
 		if tokens > 0 {
 			least = min(least, (maxRow-gaps)/vg.Length(tokens))
@@ -95,16 +183,17 @@ func (p *Packed) draw(c draw.Canvas) error {
 		entries = append(entries, legendEntry{k.name, []plot.Thumbnailer{swatch{k.colour}}})
 	}
 	c = drawLegend(c, entries)
-	top, scale := c.Max.Y, p.scale()
+	parts := p.parts()
+	top, scale := c.Max.Y, scaleOf(parts)
 	name := style(labelSize, black)
 	name.YAlign = draw.YTop
-	for _, part := range p.Parts {
-		c.FillText(name, vg.Point{X: c.Min.X, Y: top}, part.Name)
+	for _, part := range parts {
+		c.FillText(name, vg.Point{X: c.Min.X, Y: top}, part.name)
 		top -= partGap - blockGap
 		left := c.Min.X
-		for _, r := range part.Rectangles {
+		for _, r := range part.rectangles {
 			r.draw(c, vg.Point{X: left, Y: top}, scale)
-			left += vg.Length(r.Length)*scale + blockGap
+			left += vg.Length(r.length)*scale + blockGap
 		}
 		top -= vg.Length(part.rows())*rowHeight + blockGap
 	}
@@ -112,7 +201,7 @@ func (p *Packed) draw(c draw.Canvas) error {
 }
 
 // draw draws a rectangle below and right of a point.
-func (r Rectangle) draw(c draw.Canvas, at vg.Point, scale vg.Length) {
+func (r rectangle) draw(c draw.Canvas, at vg.Point, scale vg.Length) {
 	bar := func(row, start, end int, colour color.Color) {
 		box := vg.Rectangle{
 			Min: vg.Point{X: at.X + vg.Length(start)*scale, Y: at.Y - vg.Length(row+1)*rowHeight + 1},
@@ -121,11 +210,11 @@ func (r Rectangle) draw(c draw.Canvas, at vg.Point, scale vg.Length) {
 		c.SetColor(colour)
 		c.Fill(box.Path())
 	}
-	for row := range r.Rows {
-		bar(row, 0, r.Length, lightGrey)
+	for row := range r.rows {
+		bar(row, 0, r.length, lightGrey)
 	}
-	for _, s := range r.Spans {
-		bar(s.Row, s.Start, s.End, kinds[s.Kind].colour)
+	for _, s := range r.spans {
+		bar(s.row, s.start, s.end, kinds[s.kind].colour)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Drawing is a [Chart] or a [Bars].
+// Drawing is a [Chart], a [Bars] or a [Packed].
 type Drawing interface {
 	// size is that of the whole drawing.
 	size() (width, height vg.Length)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/goart-dev/art"
 	"github.com/goart-dev/art/internal/interval"
+	"github.com/goart-dev/art/internal/pack"
 )
 
 // history is that of a run which learns, with a measurement each 20 steps.
@@ -56,21 +57,6 @@ func bars() *Bars {
 	}}
 }
 
-// packed is a group of four answers to a prompt, and two sequences alone.
-func packed() *Packed {
-	root := Rectangle{Rows: 1, Length: 384, Spans: []Span{{End: 380, Kind: Shared}}}
-	branches := Rectangle{Rows: 4, Length: 64}
-	for i := range 4 {
-		branches.Spans = append(branches.Spans, Span{Row: i, End: 40 + 6*i, Kind: Read},
-			Span{Row: i, Start: 10, End: 38 + 6*i, Kind: Trained})
-	}
-	alone := Rectangle{Rows: 2, Length: 128}
-	alone.Spans = []Span{{End: 100}, {Row: 1, End: 128}, {Start: 60, End: 99, Kind: Trained}}
-	return &Packed{Title: "Step 3", Parts: []Part{
-		{"a group: 640 tokens", []Rectangle{root, branches}}, {"alone: 256 tokens", []Rectangle{alone}},
-	}}
-}
-
 // Both formats can be read, and the SVG has each text once. To look at them: ART_PLOTS=FOLDER go test ./backend/plot
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
@@ -85,8 +71,9 @@ func TestSave(t *testing.T) {
 			[]string{"Sums of two digits", "right answers (%)", "training step", "training<",
 				"greedy, on sums never trained on"}},
 		"bars": {bars(), []string{"Mail read", "right mail (%)", "built-in, step 0", "Gemma 3 270M"}},
-		"packed": {packed(), []string{"Step 3", "read by one sequence", "shared", ">trained<", "padding", "a group: 640 tokens",
-			"alone: 256 tokens"}},
+		"packed": {&Packed{Title: "Step 3", Updates: [][]*pack.MicroBatch{{branches(t)}, {alone(t, 2, 64)}}},
+			[]string{"Step 3", "read by one sequence", "shared", ">trained<", "padding",
+				"update 1, micro-batch 1: 16 tokens, 6 trained", "update 2, micro-batch 1: 128 tokens, 1 trained"}},
 	} {
 		for _, format := range Formats {
 			require.NoError(t, Save(filepath.Join(dir, name+"."+format), c.d))
@@ -121,7 +108,7 @@ func TestWrite_AnyData(t *testing.T) {
 	odd := []Point{{Step: 1, Value: math.NaN()}, {Step: 2, Value: math.Inf(1)}}
 	for name, d := range map[string]Drawing{
 		"empty": &Chart{}, "one": chart(0), "two": chart(1), "many": many, "no bars": &Bars{}, "zero bar": &Bars{Bars: []Bar{{Name: "a"}}},
-		"nothing packed": &Packed{}, "long rows": &Packed{Parts: []Part{{"a", []Rectangle{{Rows: 300, Length: 8192}}}}},
+		"nothing packed": &Packed{}, "long rows": &Packed{Updates: [][]*pack.MicroBatch{{alone(t, 300, 8192)}}},
 		"negative bar": &Bars{Bars: []Bar{{Name: "a", Value: -3, Low: -4, High: -2}}},
 		"not finite":   &Chart{Series: []Series{{Points: odd}, {Points: odd, Smooth: true}}},
 	} {

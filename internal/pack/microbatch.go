@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gomlx/gomlx/core/tensors"
-
-	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 )
 
@@ -52,7 +49,7 @@ type Row struct {
 
 // Sequences lays out sequences, one in each row. Every trained token is listed, and has everything before it in its
 // row. What follows the last trained token of a sequence is left out.
-func Sequences(seqs []grpo.Sequence, layout Layout) (*MicroBatch, error) {
+func Sequences(seqs []credit.Sequence, layout Layout) (*MicroBatch, error) {
 	rows := make([]Row, len(seqs))
 	for i := range seqs {
 		rows[i] = Row{Sequence: i, End: seqs[i].NumInputs()}
@@ -62,7 +59,7 @@ func Sequences(seqs []grpo.Sequence, layout Layout) (*MicroBatch, error) {
 
 // Rows lays out sequences that share what they begin with. The last row of each sequence ends with what the model
 // reads of it; one without tokens of its own takes no row of the layout.
-func Rows(seqs []grpo.Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
+func Rows(seqs []credit.Sequence, rows []Row, layout Layout) (*MicroBatch, error) {
 	if err := errors.Join(credit.ValidateAll(seqs), layout.check(seqs, rows)); err != nil {
 		return nil, err
 	}
@@ -124,40 +121,8 @@ func (m *MicroBatch) place(r Row, number int, ids, path []int32) []int32 {
 	return path
 }
 
-// LogprobTensors returns the inputs that logprobs depend on: ids; of each rectangle of branches ids, starts and keys;
-// position and target. [LogprobInputsOf] names them in a graph.
-func (m *MicroBatch) LogprobTensors() []any {
-	b, n := &m.Tokens, m.Trained
-	from := m.Rows * m.Length
-	list := []any{tensors.FromFlatDataAndDimensions(m.IDs[:from], m.Rows, m.Length)}
-	starts, keys := m.Starts, m.Keys
-	for _, x := range m.Branches {
-		if x.Rows == 0 {
-			continue
-		}
-		list = append(list, tensors.FromFlatDataAndDimensions(m.IDs[from:from+x.Rows*x.Length], x.Rows, x.Length),
-			tensors.FromFlatDataAndDimensions(starts[:x.Rows], x.Rows),
-			tensors.FromFlatDataAndDimensions(keys[:x.Rows*x.Keys], x.Rows, x.Keys))
-		from, starts, keys = from+x.Rows*x.Length, starts[x.Rows:], keys[x.Rows*x.Keys:]
-	}
-	return append(list, tensors.FromFlatDataAndDimensions(b.Position, n, 1),
-		tensors.FromFlatDataAndDimensions(b.Target, n, 1))
-}
-
-// Tensors returns the inputs of a graph: those of [MicroBatch.LogprobTensors], then old, advantage, weight, mask,
-// behavior, reference, sequence and denominator, the number of trained tokens that one optimizer step sees.
-// [Layout.Shapes] has their shapes, [LossInputsOf] names them in a graph.
-func (m *MicroBatch) Tensors(denominator float32) []any {
-	b, n := &m.Tokens, m.Trained
-	list := m.LogprobTensors()
-	for _, x := range [][]float32{b.Old, b.Advantage, b.Weight, b.Mask, b.Behavior, b.Reference} {
-		list = append(list, tensors.FromFlatDataAndDimensions(x, n))
-	}
-	return append(list, tensors.FromFlatDataAndDimensions(b.Sequence, n, 1), tensors.FromScalar(denominator))
-}
-
 // add appends the trained tokens of a sequence, the i-th, whose tokens are at the given indices.
-func (t *TokenBatch) add(seq *grpo.Sequence, i int, indices []int32) {
+func (t *TokenBatch) add(seq *credit.Sequence, i int, indices []int32) {
 	for j, trained := range seq.Trained {
 		if !trained {
 			continue

@@ -159,18 +159,18 @@ func (t *Trainer) lossGraph(l grpo.Loss, backward, recompute bool) graphFunction
 	name := graphName{l.Spec().Key, backward, recompute}
 	return graphFunction{name, func(in []*Node) []*Node {
 		forward, trained, in := t.target.split(in)
-		read, others := pack.LogprobInputsOf(in)
+		read, others := readTokens(in)
 		var states *Node
 		gradient := Gradient
 		if recompute { // layers are computed again for the gradient
-			all, pass := forward.Recomputed(forwardInput(read))
+			all, pass := forward.Recomputed(read.Input)
 			states, gradient = all, pass.Gradient
 		} else {
-			states, _ = forward.Hidden(forwardInput(read))
+			states, _ = forward.Hidden(read.Input)
 		}
-		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.Position)
-		logprobs := forward.TokenLogProbs(hidden, read.Target)
-		inputs := pack.LossInputsOf(others, logprobs)
+		hidden := Gather(Reshape(states, -1, forward.Config.HiddenSize), read.position)
+		logprobs := forward.TokenLogProbs(hidden, read.target)
+		inputs := readLoss(others, logprobs)
 		if l.Spec().Entropy {
 			// Behind the logprobs: their logits are not kept for it.
 			inputs.Entropy = forward.TokenEntropy(SchedulingBarrier(hidden, logprobs))

@@ -13,8 +13,6 @@ import (
 	"github.com/goart-dev/art/grpo"
 	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/graphx"
-	"github.com/goart-dev/art/internal/pack"
-	"github.com/goart-dev/art/model"
 )
 
 // Shape legend: D hidden, N trained tokens, V vocabulary.
@@ -50,7 +48,7 @@ func (t *Trainer) evaluate(
 	}}
 	w := work{name: "gradient", pieces: pieces, graph: func(i int) graphFunction {
 		return t.lossGraph(call.loss, backward, backward && t.recomputes(pieces[i], pieces))
-	}, shared: shared, inputs: func(i int) []any { return pieces[i].Tensors(call.denominator) }}
+	}, shared: shared, inputs: func(i int) []any { return lossInputs(pieces[i].MicroBatch, call.denominator) }}
 	err = t.each(ctx, w, func(at, i int, out []*tensors.Tensor) error {
 		if at > 0 { // gradients are added on the first device
 			local, err := copyTo(t.opts.Device, out[:n])
@@ -135,15 +133,6 @@ func averaged(batch []grpo.Sequence) ([]grpo.Sequence, float32) {
 		batch[i].Weight /= float64(n)
 	}
 	return batch, float32(n)
-}
-
-// forwardInput is what a forward pass reads of the inputs of a graph.
-func forwardInput(in pack.LogprobInputs) model.Input {
-	input := model.Input{Tokens: in.IDs}
-	for _, b := range in.Branches {
-		input.Branches = append(input.Branches, model.Branches{Tokens: b.IDs, Start: b.Start, Keys: b.Keys})
-	}
-	return input
 }
 
 func finalize(list []*tensors.Tensor) {

@@ -8,7 +8,6 @@ import (
 	"github.com/gomlx/gomlx/core/tensors"
 
 	"github.com/goart-dev/art/grpo"
-	"github.com/goart-dev/art/internal/pack"
 )
 
 // Logprobs returns the logprobs of the trained tokens of a batch under the parameters of a state: a list for each
@@ -41,9 +40,9 @@ func (t *Trainer) logprobs(
 	}
 	f := graphFunction{graphName{}, func(in []*Node) []*Node {
 		f, _, in := t.target.split(in)
-		read, _ := pack.LogprobInputsOf(in)
-		hidden, _ := f.Hidden(forwardInput(read)) // logits are computed at the positions of trained tokens only
-		return []*Node{f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), read.Position), read.Target)}
+		read, _ := readTokens(in)
+		hidden, _ := f.Hidden(read.Input) // logits are computed at the positions of trained tokens only
+		return []*Node{f.TokenLogProbs(Gather(Reshape(hidden, -1, f.Config.HiddenSize), read.position), read.target)}
 	}}
 	shared, free, err := t.shared(params)
 	if err != nil {
@@ -53,7 +52,7 @@ func (t *Trainer) logprobs(
 	results := make([]*tensors.Tensor, len(micro))
 	w := work{
 		name: "logprobs", pieces: micro, graph: func(int) graphFunction { return f },
-		shared: shared, inputs: func(i int) []any { return micro[i].LogprobTensors() },
+		shared: shared, inputs: func(i int) []any { return logprobInputs(micro[i].MicroBatch) },
 	}
 	err = t.each(ctx, w, func(_, i int, out []*tensors.Tensor) error {
 		results[i] = out[0]

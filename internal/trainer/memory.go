@@ -56,7 +56,7 @@ func (t *Trainer) planWork(length int, of func(*model.Config) (Target, []shapes.
 			target, in := of(c)
 			part.target = target
 			build := part.lossGraph(grpo.PolicyLoss{}, true, t.sizes.Recompute).build
-			return graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, l.Shapes()))
+			return graphx.WorkOfGraph(t.opts.Device, build, slices.Concat(in, inputShapes(l)))
 		}
 		c := t.plan.Config
 		bytes, err := int64(0), error(nil)

@@ -95,7 +95,8 @@ func TestPlan_Entropy(t *testing.T) {
 	}
 	rows := pack.Layout{Rows: tr.Sizes().Rows(256), Length: 256, Trained: tr.Sizes().Rows(256) * 256}
 	work := func(l grpo.Loss) float64 {
-		bytes, err := graphx.WorkOfGraph(opts.Device, tr.lossGraph(l, true, false).build, slices.Concat(in, rows.Shapes()))
+		bytes, err := graphx.WorkOfGraph(opts.Device, tr.lossGraph(l, true, false).build,
+			slices.Concat(in, inputShapes(rows)))
 		require.NoError(t, err)
 		return float64(bytes)
 	}

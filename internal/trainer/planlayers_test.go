@@ -52,7 +52,7 @@ func TestPlan_FromFewLayers(t *testing.T) {
 			layouts := 0
 			want, err := trainer.sizes.Work(256, false, func(l pack.Layout, _ int) (float64, error) {
 				layouts++
-				whole, err := graphx.WorkOfGraph(opts.Device, build, append(in[:len(in):len(in)], l.Shapes()...))
+				whole, err := graphx.WorkOfGraph(opts.Device, build, append(in[:len(in):len(in)], inputShapes(l)...))
 				return float64(whole) + 4*trainer.plan.Params, err
 			})
 			require.NoError(t, err)

@@ -89,7 +89,7 @@ var layers = map[string]layer{
 		"internal/secret",
 	}},
 	"backend/openai": {own: []string{"", "backend/hosted", "internal/wire", "tokenizer/openai"}},
-	"backend/plot": {own: []string{"", "internal/interval"},
+	"backend/plot": {own: []string{"", "internal/interval", "internal/pack", "internal/quantity"},
 		mods: []string{"gonum.org/v1/gonum", "gonum.org/v1/plot"}},
 	"backend/publish":       {own: []string{"", "backend/driver", "internal/runs", "internal/secret"}},
 	"backend/rundir":        {own: []string{"", "internal/runs"}},
@@ -188,7 +188,7 @@ var layers = map[string]layer{
 	"internal/stable":  {mods: []string{"github.com/gofrs/flock", "golang.org/x/sys/windows"}, light: true},
 	"internal/machine": {mods: []string{"golang.org/x/sys/unix"}, light: true},
 	"internal/mapped":  {light: true},
-	"internal/pack":    {own: []string{"grpo", "grpo/credit"}, mods: gomlx},
+	"internal/pack":    {own: []string{"grpo/credit"}},
 	"internal/plan": {own: []string{
 		"lora", "model", "internal/engine/schedule", "internal/graphx", "internal/machine", "internal/pack",
 	}, mods: []string{compute}},
