@@ -11,8 +11,8 @@ import (
 // each row of the checkpoint its row there.
 func (c *Config) GGUFTensor(name string) (architecture, tensor string, row func(int) int, err error) {
 	kind := c.ModelType
-	if kind == "mistral" {
-		kind = "llama" // as which llama.cpp writes it
+	if kind == mistral.modelType {
+		kind = llama.modelType // as which llama.cpp writes it
 	}
 	specs := c.Specs()
 	at := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name && len(s.Shape) == 2 })

@@ -17,8 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goart-dev/art"
+	"github.com/goart-dev/art/grpo/credit"
 	"github.com/goart-dev/art/internal/dev/gguftest"
 	"github.com/goart-dev/art/internal/ggml"
+	"github.com/goart-dev/art/lora"
 )
 
 // TestRegister_GGUF: the built-in model as a GGUF file computes what the built-in model computes, and a run on it is
@@ -203,13 +205,15 @@ type outcome struct {
 
 // learn samples from a base model and trains an adapter on it for a step, in the run "run". The trainer's logprobs are
 // the sampler's.
-func learn(t *testing.T, base string, opts Options) (o outcome) {
+func learn(t *testing.T, base string, adapter art.LoRA, opts Options) (o outcome) {
 	t.Helper()
 	opts.Slots, opts.Context, opts.Progress = 8, 256, io.Discard
 	b, err := Open(t.Context(), &opts)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
-	m := art.NewModel("run", &art.ModelOptions{Base: base, Seed: 3, Chat: art.ChatOptions{MaxTokens: new(12)}})
+	m := art.NewModel("run", &art.ModelOptions{
+		Base: base, Seed: 3, LoRA: adapter, Chat: art.ChatOptions{MaxTokens: new(12)},
+	})
 	require.NoError(t, m.Register(t.Context(), b))
 	groups, err := art.GatherGroups(t.Context(), []int{1}, func(ctx context.Context, _ int) (*art.Trajectory, error) {
 		x := art.NewTrajectory(art.User("Say something."))
@@ -221,7 +225,7 @@ func learn(t *testing.T, base string, opts Options) (o outcome) {
 		return x, err
 	}, &art.GatherOptions{GroupSize: 8, Concurrency: 1})
 	require.NoError(t, err)
-	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3})
+	result, err := m.Train(t.Context(), groups, &art.TrainConfig{LearningRate: 1e-3, KL: credit.KL{Coef: 0.1}})
 	require.NoError(t, err)
 	require.Zero(t, result.Metrics["train/logprob_gap_max"])
 	o.loss = result.Metrics["loss/policy"]
@@ -233,10 +237,18 @@ func learn(t *testing.T, base string, opts Options) (o outcome) {
 // TestWeights_Stored: sampling from a quantized file as it is stored, and training an adapter on it, have the bits of
 // the same with its numbers in float32, and the trainer's logprobs are the sampler's.
 func TestWeights_Stored(t *testing.T) {
+	for name, adapter := range map[string]art.LoRA{
+		"LoRA": {}, "DoRA": {Rank: 3, DoRA: true, Targets: append(lora.DefaultTargets(), "embed_tokens", "lm_head")},
+	} {
+		t.Run(name, func(t *testing.T) { testStored(t, adapter) })
+	}
+}
+
+func testStored(t *testing.T, adapter art.LoRA) {
 	path := gguftest.Quantized(t, "../../model/tiny")
 	outcomes := map[string]outcome{}
 	for _, weights := range []string{"float32", "stored"} {
-		outcomes[weights] = learn(t, path, Options{Dir: t.TempDir(), Weights: weights})
+		outcomes[weights] = learn(t, path, adapter, Options{Dir: t.TempDir(), Weights: weights})
 	}
 	require.Equal(t, outcomes["float32"], outcomes["stored"])
 	require.NotZero(t, outcomes["stored"].loss)
@@ -248,9 +260,9 @@ func TestActivations_Int8(t *testing.T) {
 	path, dir := gguftest.Quantized(t, "../../model/tiny"), t.TempDir()
 	var log strings.Builder
 	opts := Options{Dir: dir, Weights: "stored", Activations: "int8", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	rounded := learn(t, path, opts)
+	rounded := learn(t, path, art.LoRA{}, opts)
 	require.NotZero(t, rounded.loss)
-	exact := learn(t, path, Options{Dir: t.TempDir(), Weights: "stored"})
+	exact := learn(t, path, art.LoRA{}, Options{Dir: t.TempDir(), Weights: "stored"})
 	require.NotEqual(t, exact.logprobs, rounded.logprobs)
 	require.InDeltaSlice(t, exact.logprobs[1:], rounded.logprobs[1:], 0.3)
 
@@ -262,12 +274,12 @@ func TestActivations_Int8(t *testing.T) {
 		return d.Activations
 	}
 	require.Equal(t, "int8", recorded())
-	learn(t, path, opts)
+	learn(t, path, art.LoRA{}, opts)
 	opts.Activations = ""
-	learn(t, path, opts)
+	learn(t, path, art.LoRA{}, opts)
 	require.NotContains(t, log.String(), "another")
 	opts.Activations = "float32"
-	learn(t, path, opts)
+	learn(t, path, art.LoRA{}, opts)
 	require.Contains(t, log.String(),
 		`msg="the run continues with another type of activations" model=run started=int8 now=float32`)
 	require.Equal(t, "int8", recorded())
