@@ -132,8 +132,8 @@ func (c *Checkpoint) ParamsContext(
 		return nil, err
 	}
 	if p.rounds = c.Int8Activations; p.rounds && !c.KeepsQuantized(device, matrices) {
-		return nil, errors.New("model: activations of int8 need a file with quantized matrices that stay as they are stored, " +
-			"on the CPU device")
+		return nil, errors.New("model: activations of int8 need a file with quantized matrices that stay as they are " +
+			"stored, on the CPU device")
 	}
 	for _, s := range c.Config.Specs() {
 		if ctx.Err() != nil {

@@ -259,10 +259,7 @@ func Open(_ context.Context, opts *Options) (*Backend, error) {
 		}
 		b.replicas = append(b.replicas, other)
 	}
-	if _, err := matricesOf("open", cmp.Or(b.opts.Weights, "float32"), device); err != nil {
-		return nil, err
-	}
-	if err := checkActivations(&b.opts, device); err != nil {
+	if err := checkHeld(&b.opts, device); err != nil {
 		return nil, err
 	}
 	if err := checkCacheType(b.opts.CacheType, device); err != nil {

@@ -54,9 +54,12 @@ func keepsBlocks(device compute.Backend) bool {
 	return ok
 }
 
-// checkActivations checks the option Activations.
-func checkActivations(o *Options, device compute.Backend) error {
+// checkHeld checks the options Weights and Activations.
+func checkHeld(o *Options, device compute.Backend) error {
+	_, err := matricesOf("open", cmp.Or(o.Weights, "float32"), device)
 	switch {
+	case err != nil:
+		return err
 	case o.Activations == "", o.Activations == "float32":
 		return nil
 	case o.Activations != "int8":
@@ -68,7 +71,8 @@ func checkActivations(o *Options, device compute.Backend) error {
 		}
 	case o.Weights != "" && o.Weights != "stored":
 		return invalid("open", `set Weights of local.Options to "stored", with a GGUF file`,
-			"Activations is %q, and Weights %q: only products with quantized matrices round activations", o.Activations, o.Weights)
+			"Activations is %q, and Weights %q: only products with quantized matrices round activations", o.Activations,
+			o.Weights)
 	}
 	return nil
 }

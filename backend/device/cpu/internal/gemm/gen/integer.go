@@ -285,7 +285,8 @@ func sumAVX512(s *source, rows, groups int) string {
 	name := fmt.Sprintf("sum%dAVX512_%d", groups, rows)
 	s.begin(name, 0)
 	for _, field := range [][2]string{
-		{"codes", "SI"}, {"scales", "R15"}, {"a", "CX"}, {"aRow", "R8"}, {"c", "DI"}, {"cRow", "DX"}, {"count", "BX"}, {"min", "R13"},
+		{"codes", "SI"}, {"scales", "R15"}, {"a", "CX"}, {"aRow", "R8"}, {"c", "DI"}, {"cRow", "DX"}, {"count", "BX"},
+		{"min", "R13"},
 	} {
 		s.op("MOVQ summing_%s(AX), %s", field[0], field[1])
 	}

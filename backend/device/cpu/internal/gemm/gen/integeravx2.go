@@ -103,12 +103,12 @@ func roundAVX2(s *source) {
 // sumsAVX2 writes a kernel that multiplies records of so many rows of A by unsigned codes, with so many groups in a
 // record, of which so many dwords are added up in 16 bits. It goes through the columns twice, 16 at once.
 //
-// Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row and R8 a row of them; DI the
-// destination and DX a row of it; BX the records left; R13 whether something is subtracted; R14 the first byte of the
-// columns.
+// Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row and R8 a row of them; DI
+// the destination and DX a row of it; BX the records left; R13 whether something is subtracted; R14 the first byte
+// of the columns.
 //
-// Vectors: sums from 0 on; 4 to 7 those of integers, 8 to 11 those of 16 bits; 12 codes or scales, 13 and 14 elements of
-// A, 15 what is in the making.
+// Vectors: sums from 0 on; 4 to 7 those of integers, 8 to 11 those of 16 bits; 12 codes or scales, 13 and 14 elements
+// of A, 15 what is in the making.
 type sumsAVX2 struct{ rows, groups, dwords int }
 
 func (k sumsAVX2) write(s *source) string {
