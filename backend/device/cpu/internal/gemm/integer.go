@@ -37,6 +37,7 @@ type record struct {
 const (
 	records      = 32 // numbers of a record
 	recordBytes  = 64
+	lineBytes    = 64 // of memory
 	blockRecords = Block / records
 )
 
@@ -70,8 +71,10 @@ type summing struct {
 	rows       int
 	half, min  int // 1: groups are of 16; something is subtracted
 	mode       mode
-	lanes      int // columns of C that exist, as bits
-	kernel     int // rows - 1, and the most rows more if half, and twice that for each class
+	lanes      int     // columns of C that exist, as bits
+	ahead      uintptr // what is prefetched, which may be behind the matrix,
+	lines      int     // and lines of it for a record
+	kernel     int     // rows - 1, and the most rows more if half, and twice that for each class
 }
 
 // integerScratch is what a worker needs for a product of integers.
@@ -240,16 +243,23 @@ func (g *call) integerBlocks(s *scratch, rows []float32, run tileRun, from, to i
 	byBlock := run.height*g.k/records*recordBytes > integerCache
 	for i := range blocks * count {
 		j, block := i/blocks, i%blocks
+		next := 0 // bytes from a part of a panel to what is needed after it: that follows, or is in the next panel
 		if byBlock {
 			j, block = i%count, i/count
+			next = g.k / g.b.packed.quantized.tile * g.b.packed.quantized.bytes
 		}
-		g.integerPanel(s, rows, run, from+j*panel, block)
+		g.integerPanel(s, rows, run, integerPart{from + j*panel, block, next})
 	}
 }
 
-// integerPanel multiplies rows by a block of the contracted axis of a panel.
-func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, column, at int) {
-	p := g.b.packed
+// integerPart is a block of the contracted axis of the panel that begins with a column, and the bytes from there to the
+// part that is needed after it; 0: it follows.
+type integerPart struct{ column, block, next int }
+
+// integerPanel multiplies rows by a part of a panel. Its memory is read before, by the kernels that multiply by the part
+// before.
+func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, part integerPart) {
+	p, column, at := g.b.packed, part.column, part.block
 	q, k0 := p.quantized, at*Block
 	b := block{call: g, s: s, k0: k0, kc: min(Block, g.k-k0)}
 	t := &s.integer.summing
@@ -261,6 +271,10 @@ func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, column, at 
 		t.min = 1
 	}
 	most := max(1, g.level.sumRows)
+	bytes := b.kc / q.tile * q.bytes
+	left := ceil(bytes, lineBytes)
+	t.ahead = uintptr(unsafe.Pointer(&p.tileAt(k0, column)[0])) + uintptr(max(bytes, part.next))
+	each := ceil(left, t.count*ceil(run.height, most))
 	for _, r := range splitRows(run.height, most) {
 		t.rows, t.kernel = r.height, r.height-1+most*t.half
 		if g.level.sumClasses {
@@ -269,7 +283,9 @@ func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, column, at 
 		for i := range r.count {
 			row := run.row + r.row + i*r.height
 			t.a, t.c = unsafe.Pointer(&rows[g.recordsAt(row, at)]), unsafe.Pointer(&g.c.Data[row*g.c.Row+column])
+			t.lines = min(each, ceil(max(left, 0), t.count))
 			g.sum(s, t, min(panel, g.n-column))
+			t.ahead, left = t.ahead+uintptr(t.lines*t.count*lineBytes), left-t.lines*t.count
 		}
 	}
 }

@@ -697,19 +697,30 @@ TEXT ·sum1x8AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -797,8 +808,9 @@ same0:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -807,21 +819,32 @@ TEXT ·sum1x8AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -969,8 +992,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -979,19 +1003,30 @@ TEXT ·sum2x8AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -1099,8 +1134,9 @@ same1:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1109,21 +1145,32 @@ TEXT ·sum2x8AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -1307,8 +1354,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1317,19 +1365,30 @@ TEXT ·sum1x4AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -1419,8 +1478,9 @@ same0:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1429,21 +1489,32 @@ TEXT ·sum1x4AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -1595,8 +1666,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1605,19 +1677,30 @@ TEXT ·sum2x4AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -1725,8 +1808,9 @@ same1:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1735,21 +1819,32 @@ TEXT ·sum2x4AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -1933,8 +2028,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -1943,19 +2039,30 @@ TEXT ·sum1x2AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -2049,8 +2156,9 @@ same0:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -2059,21 +2167,32 @@ TEXT ·sum1x2AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -2233,8 +2352,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -2243,19 +2363,30 @@ TEXT ·sum2x2AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -2367,8 +2498,9 @@ same1:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -2377,21 +2509,32 @@ TEXT ·sum2x2AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_start+0(CX)(R8*1), Y6
@@ -2583,8 +2726,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -2593,19 +2737,30 @@ TEXT ·sum1x1AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPXOR Y4, Y4, Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -2755,8 +2910,9 @@ same0:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -2765,21 +2921,32 @@ TEXT ·sum1x1AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPXOR Y4, Y4, Y4
 	VMOVDQA Y4, Y5
 	VPXOR Y6, Y6, Y6
@@ -3019,8 +3186,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -3029,19 +3197,30 @@ TEXT ·sum2x1AVX2_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPXOR Y4, Y4, Y4
 	VMOVDQA Y4, Y5
 	VPBROADCASTD record_q+0(CX), Y13
@@ -3209,8 +3388,9 @@ same1:
 store:
 	VMOVUPS Y0, 0(DI)
 	VMOVUPS Y1, 32(DI)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET
@@ -3219,21 +3399,32 @@ TEXT ·sum2x1AVX2_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_aRow(AX), R8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_min(AX), R13
-	XORQ R14, R14
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
+	XORQ R9, R9
 half:
 	MOVQ summing_codes(AX), SI
 	MOVQ summing_scales(AX), R15
 	MOVQ summing_a(AX), CX
 	MOVQ summing_c(AX), DI
 	MOVQ summing_count(AX), BX
-	ADDQ R14, SI
-	ADDQ R14, R15
-	ADDQ R14, DI
+	ADDQ R9, SI
+	ADDQ R9, R15
+	ADDQ R9, DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPXOR Y4, Y4, Y4
 	VMOVDQA Y4, Y5
 	VPXOR Y6, Y6, Y6
@@ -3505,8 +3696,9 @@ store:
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 0(DI)(DX*1)
 	VMOVUPS Y3, 32(DI)(DX*1)
-	ADDQ $64, R14
-	CMPQ R14, $128
+	XORQ R12, R12
+	ADDQ $64, R9
+	CMPQ R9, $128
 	JNE half
 	VZEROUPPER
 	RET

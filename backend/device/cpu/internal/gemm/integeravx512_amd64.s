@@ -417,6 +417,8 @@ TEXT ·sum1AVX512_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -426,6 +428,15 @@ TEXT ·sum1AVX512_1<>(SB), NOSPLIT, $0-8
 	VXORPS Z1, Z1, Z1
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z2
 	VMOVDQA32 Z2, Z3
 	VMOVDQU32 0(SI), Z24
@@ -513,6 +524,8 @@ TEXT ·sum1AVX512_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -527,6 +540,15 @@ TEXT ·sum1AVX512_2<>(SB), NOSPLIT, $0-8
 	VXORPS Z3, Z3, Z3
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z4
 	VMOVDQA32 Z4, Z5
 	VPBROADCASTD record_start+0(CX)(R8*1), Z6
@@ -656,6 +678,8 @@ TEXT ·sum1AVX512_3<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -675,6 +699,15 @@ TEXT ·sum1AVX512_3<>(SB), NOSPLIT, $0-8
 	VXORPS Z5, Z5, Z5
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z6
 	VMOVDQA32 Z6, Z7
 	VPBROADCASTD record_start+0(CX)(R8*1), Z8
@@ -846,6 +879,8 @@ TEXT ·sum1AVX512_4<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -870,6 +905,15 @@ TEXT ·sum1AVX512_4<>(SB), NOSPLIT, $0-8
 	VXORPS Z7, Z7, Z7
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z8
 	VMOVDQA32 Z8, Z9
 	VPBROADCASTD record_start+0(CX)(R8*1), Z10
@@ -1083,6 +1127,8 @@ TEXT ·sum1AVX512_5<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1112,6 +1158,15 @@ TEXT ·sum1AVX512_5<>(SB), NOSPLIT, $0-8
 	VXORPS Z9, Z9, Z9
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z10
 	VMOVDQA32 Z10, Z11
 	VPBROADCASTD record_start+0(CX)(R8*1), Z12
@@ -1367,6 +1422,8 @@ TEXT ·sum1AVX512_6<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1401,6 +1458,15 @@ TEXT ·sum1AVX512_6<>(SB), NOSPLIT, $0-8
 	VXORPS Z11, Z11, Z11
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z12
 	VMOVDQA32 Z12, Z13
 	VPBROADCASTD record_start+0(CX)(R8*1), Z14
@@ -1698,6 +1764,8 @@ TEXT ·sum2AVX512_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1707,6 +1775,15 @@ TEXT ·sum2AVX512_1<>(SB), NOSPLIT, $0-8
 	VXORPS Z1, Z1, Z1
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z2
 	VMOVDQA32 Z2, Z3
 	VMOVDQU32 0(SI), Z24
@@ -1814,6 +1891,8 @@ TEXT ·sum2AVX512_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1828,6 +1907,15 @@ TEXT ·sum2AVX512_2<>(SB), NOSPLIT, $0-8
 	VXORPS Z3, Z3, Z3
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z4
 	VMOVDQA32 Z4, Z5
 	VPBROADCASTD record_start+0(CX)(R8*1), Z6
@@ -1989,6 +2077,8 @@ TEXT ·sum2AVX512_3<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2008,6 +2098,15 @@ TEXT ·sum2AVX512_3<>(SB), NOSPLIT, $0-8
 	VXORPS Z5, Z5, Z5
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z6
 	VMOVDQA32 Z6, Z7
 	VPBROADCASTD record_start+0(CX)(R8*1), Z8
@@ -2223,6 +2322,8 @@ TEXT ·sum2AVX512_4<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2247,6 +2348,15 @@ TEXT ·sum2AVX512_4<>(SB), NOSPLIT, $0-8
 	VXORPS Z7, Z7, Z7
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z8
 	VMOVDQA32 Z8, Z9
 	VPBROADCASTD record_start+0(CX)(R8*1), Z10
@@ -2516,6 +2626,8 @@ TEXT ·sum2AVX512_5<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2545,6 +2657,15 @@ TEXT ·sum2AVX512_5<>(SB), NOSPLIT, $0-8
 	VXORPS Z9, Z9, Z9
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z10
 	VMOVDQA32 Z10, Z11
 	VPBROADCASTD record_start+0(CX)(R8*1), Z12
@@ -2868,6 +2989,8 @@ TEXT ·sum2AVX512_6<>(SB), NOSPLIT, $0-8
 	MOVQ summing_min(AX), R13
 	LEAQ (R8)(R8*2), R9
 	LEAQ (R8)(R8*4), R10
+	MOVQ summing_ahead(AX), R11
+	MOVQ summing_lines(AX), R12
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2902,6 +3025,15 @@ TEXT ·sum2AVX512_6<>(SB), NOSPLIT, $0-8
 	VXORPS Z11, Z11, Z11
 	PCALIGN $32
 record:
+	MOVQ R12, R14
+	TESTQ R14, R14
+	JE prefetched
+prefetch:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	DECQ R14
+	JNZ prefetch
+prefetched:
 	VPBROADCASTD record_start+0(CX), Z12
 	VMOVDQA32 Z12, Z13
 	VPBROADCASTD record_start+0(CX)(R8*1), Z14

@@ -277,7 +277,8 @@ func (u unpacking) fifth(s *source, mask, to int) {
 // record.
 //
 // Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row, R8, R9 and R10 1, 3 and 5
-// rows of them; DI the destination and DX a row of it; BX the records left; R13 whether something is subtracted.
+// rows of them; DI the destination and DX a row of it; BX the records left; R11 what is prefetched, and R12 lines of that for a record;
+// R13 whether something is subtracted.
 //
 // Vectors: sums from 0 on, behind them those of integers; 24 and 25 codes or scales, 26 an element of A, 27 and 28 what
 // is in the making.
@@ -292,6 +293,8 @@ func sumAVX512(s *source, rows, groups int) string {
 	}
 	s.op("LEAQ (R8)(R8*2), R9")
 	s.op("LEAQ (R8)(R8*4), R10")
+	s.op("MOVQ summing_ahead(AX), R11")
+	s.op("MOVQ summing_lines(AX), R12")
 	for v := range 2 {
 		s.op("KMOVW summing_lanes+%d(AX), K%d", 2*v, v+1)
 	}
@@ -305,6 +308,7 @@ func sumAVX512(s *source, rows, groups int) string {
 	}
 	s.op("PCALIGN $32")
 	s.label("record")
+	prefetchLines(s)
 	for g := range groups {
 		integerGroup(s, rows, g, 8/groups)
 	}
@@ -328,6 +332,19 @@ func sumAVX512(s *source, rows, groups int) string {
 	each(func(sum, v int) { s.op("VMOVUPS Z%d, K%d, %d(DI)", sum, v+1, 64*v) })
 	packEnd(s)
 	return name
+}
+
+// prefetchLines prefetches R12 lines of memory, from R11 on, for a record. It changes R14.
+func prefetchLines(s *source) {
+	s.op("MOVQ R12, R14")
+	s.op("TESTQ R14, R14")
+	s.op("JE prefetched")
+	s.label("prefetch")
+	s.op("PREFETCHT0 (R11)")
+	s.op("ADDQ $64, R11")
+	s.op("DECQ R14")
+	s.op("JNZ prefetch")
+	s.label("prefetched")
 }
 
 // integerGroup writes a group of a record: so many dwords.

@@ -104,8 +104,8 @@ func roundAVX2(s *source) {
 // record, of which so many dwords are added up in 16 bits. It goes through the columns twice, 16 at once.
 //
 // Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row and R8 a row of them; DI
-// the destination and DX a row of it; BX the records left; R13 whether something is subtracted; R14 the first byte
-// of the columns.
+// the destination and DX a row of it; BX the records left; R9 the first byte of the columns; R11 what is prefetched, and R12
+// lines of that for a record; R13 whether something is subtracted.
 //
 // Vectors: sums from 0 on; 4 to 7 those of integers, 8 to 11 those of 16 bits; 12 codes or scales, 13 and 14 elements
 // of A, 15 what is in the making.
@@ -117,18 +117,21 @@ func (k sumsAVX2) write(s *source) string {
 	s.op("MOVQ summing_aRow(AX), R8")
 	s.op("MOVQ summing_cRow(AX), DX")
 	s.op("MOVQ summing_min(AX), R13")
-	s.op("XORQ R14, R14")
+	s.op("MOVQ summing_ahead(AX), R11")
+	s.op("MOVQ summing_lines(AX), R12")
+	s.op("XORQ R9, R9")
 	s.label("half")
 	for _, field := range [][2]string{{"codes", "SI"}, {"scales", "R15"}, {"a", "CX"}, {"c", "DI"}, {"count", "BX"}} {
 		s.op("MOVQ summing_%s(AX), %s", field[0], field[1])
 	}
 	for _, register := range []string{"SI", "R15", "DI"} {
-		s.op("ADDQ R14, %s", register)
+		s.op("ADDQ R9, %s", register)
 	}
 	for i := range 2 * k.rows {
 		s.op("VXORPS Y%d, Y%d, Y%d", i, i, i)
 	}
 	s.label("record")
+	prefetchLines(s)
 	for g := range k.groups {
 		k.group(s, g)
 	}
@@ -146,8 +149,9 @@ func (k sumsAVX2) write(s *source) string {
 	for i := range 2 * k.rows {
 		s.op("VMOVUPS Y%d, %s", i, at(i))
 	}
-	s.op("ADDQ $64, R14")
-	s.op("CMPQ R14, $128")
+	s.op("XORQ R12, R12")
+	s.op("ADDQ $64, R9")
+	s.op("CMPQ R9, $128")
 	s.op("JNE half")
 	packEnd(s)
 	return name
