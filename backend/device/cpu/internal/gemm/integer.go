@@ -201,30 +201,30 @@ func (k *Kernels) round(p *pool.Pool, g *call, rows []float32) {
 
 // run is the kernel in Go.
 func (t *rounding) run() {
+	const infinite, normal = 0x7f800000, 1.0 / (1 << 126)
 	src := unsafe.Slice((*float32)(t.src), t.count*records)
-	for i, r := range unsafe.Slice((*record)(t.dst), t.count) {
-		r = record{}
+	dst := unsafe.Slice((*record)(t.dst), t.count)
+	for i := range dst {
 		x, most := src[i*records:][:records], uint32(0)
 		for _, v := range x {
 			most = max(most, math.Float32bits(v)&^(1<<31))
 		}
-		const infinite, normal = 0x7f800000, 1.0 / (1 << 126)
-		switch r.a = math.Float32frombits(most) / 127; {
+		r := &dst[i]
+		*r = record{}
+		switch a := math.Float32frombits(most) / 127; {
 		case most >= infinite:
 			r.a = float32(math.NaN())
 			r.sum = [2]float32{r.a, r.a}
-		case r.a < normal:
-			r.a = 0
-		default:
-			r.set(x, t)
+		case a >= normal:
+			r.set(x, a, t)
 		}
-		unsafe.Slice((*record)(t.dst), t.count)[i] = r
 	}
 }
 
 // set rounds numbers with the scale a.
-func (r *record) set(x []float32, t *rounding) {
-	inverse := 1 / r.a
+func (r *record) set(x []float32, a float32, t *rounding) {
+	r.a = a
+	inverse := 1 / a
 	var sums [2]int32
 	for j, v := range x {
 		r.q[j] = int8(math.RoundToEven(float64(float32(v * inverse))))
@@ -232,7 +232,7 @@ func (r *record) set(x []float32, t *rounding) {
 	}
 	for g, sum := range sums {
 		r.start[g] = -int32(t.bias) * sum //nolint:gosec // 128 at most
-		r.sum[g] = r.a * float32(sum)
+		r.sum[g] = a * float32(sum)
 	}
 }
 
@@ -256,8 +256,7 @@ func (g *call) integerBlocks(s *scratch, rows []float32, run tileRun, from, to i
 // part that is needed after it; 0: it follows.
 type integerPart struct{ column, block, next int }
 
-// integerPanel multiplies rows by a part of a panel. Its memory is read before, by the kernels that multiply by the part
-// before.
+// integerPanel multiplies rows by a part of a panel. Kernels prefetch the part that is needed after it.
 func (g *call) integerPanel(s *scratch, rows []float32, run tileRun, part integerPart) {
 	p, column, at := g.b.packed, part.column, part.block
 	q, k0 := p.quantized, at*Block

@@ -415,10 +415,10 @@ TEXT ·sum1AVX512_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -522,10 +522,10 @@ TEXT ·sum1AVX512_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -676,10 +676,10 @@ TEXT ·sum1AVX512_3<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -877,10 +877,10 @@ TEXT ·sum1AVX512_4<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1125,10 +1125,10 @@ TEXT ·sum1AVX512_5<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1420,10 +1420,10 @@ TEXT ·sum1AVX512_6<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1762,10 +1762,10 @@ TEXT ·sum2AVX512_1<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -1889,10 +1889,10 @@ TEXT ·sum2AVX512_2<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2075,10 +2075,10 @@ TEXT ·sum2AVX512_3<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2320,10 +2320,10 @@ TEXT ·sum2AVX512_4<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2624,10 +2624,10 @@ TEXT ·sum2AVX512_5<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0
@@ -2987,10 +2987,10 @@ TEXT ·sum2AVX512_6<>(SB), NOSPLIT, $0-8
 	MOVQ summing_cRow(AX), DX
 	MOVQ summing_count(AX), BX
 	MOVQ summing_min(AX), R13
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
 	MOVQ summing_ahead(AX), R11
 	MOVQ summing_lines(AX), R12
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
 	KMOVW summing_lanes+0(AX), K1
 	KMOVW summing_lanes+2(AX), K2
 	VXORPS Z0, Z0, Z0

@@ -49,10 +49,7 @@ func roundAVX512(s *source) {
 	roundBegin(s)
 	s.op("MOVL $0x7fffffff, CX")
 	s.op("VPBROADCASTD CX, Z31")
-	s.op("MOVL $0x42fe0000, CX") // 127
-	s.op("VMOVD CX, X30")
-	s.op("MOVL $0x3f800000, CX") // 1
-	s.op("VMOVD CX, X29")
+	roundConstants(s, 30, 29)
 	s.label("record")
 	s.op("VMOVUPS (SI), Z0")
 	s.op("VMOVUPS 64(SI), Z1")
@@ -104,6 +101,14 @@ func roundBegin(s *source) {
 	s.op("MOVQ rounding_bias(AX), R8")
 	s.op("NEGQ R8")
 	s.op("MOVQ rounding_half(AX), R9")
+}
+
+// roundConstants loads 127 and 1.
+func roundConstants(s *source, most, one int) {
+	s.op("MOVL $0x42fe0000, CX")
+	s.op("VMOVD CX, X%d", most)
+	s.op("MOVL $0x3f800000, CX")
+	s.op("VMOVD CX, X%d", one)
 }
 
 // roundEnd writes what the sums are for, with a in a register, and the end of the loop.
@@ -277,8 +282,8 @@ func (u unpacking) fifth(s *source, mask, to int) {
 // record.
 //
 // Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row, R8, R9 and R10 1, 3 and 5
-// rows of them; DI the destination and DX a row of it; BX the records left; R11 what is prefetched, and R12 lines of that for a record;
-// R13 whether something is subtracted.
+// rows of them; DI the destination and DX a row of it; BX the records left; R11 what is prefetched, and R12 lines of
+// that for a record; R13 whether something is subtracted.
 //
 // Vectors: sums from 0 on, behind them those of integers; 24 and 25 codes or scales, 26 an element of A, 27 and 28 what
 // is in the making.
@@ -287,14 +292,12 @@ func sumAVX512(s *source, rows, groups int) string {
 	s.begin(name, 0)
 	for _, field := range [][2]string{
 		{"codes", "SI"}, {"scales", "R15"}, {"a", "CX"}, {"aRow", "R8"}, {"c", "DI"}, {"cRow", "DX"}, {"count", "BX"},
-		{"min", "R13"},
+		{"min", "R13"}, {"ahead", "R11"}, {"lines", "R12"},
 	} {
 		s.op("MOVQ summing_%s(AX), %s", field[0], field[1])
 	}
 	s.op("LEAQ (R8)(R8*2), R9")
 	s.op("LEAQ (R8)(R8*4), R10")
-	s.op("MOVQ summing_ahead(AX), R11")
-	s.op("MOVQ summing_lines(AX), R12")
 	for v := range 2 {
 		s.op("KMOVW summing_lanes+%d(AX), K%d", 2*v, v+1)
 	}

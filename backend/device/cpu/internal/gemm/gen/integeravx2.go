@@ -47,10 +47,7 @@ func roundAVX2(s *source) {
 	roundBegin(s)
 	s.op("VPCMPEQD Y15, Y15, Y15")
 	s.op("VPSRLD $1, Y15, Y15")
-	s.op("MOVL $0x42fe0000, CX") // 127
-	s.op("VMOVD CX, X14")
-	s.op("MOVL $0x3f800000, CX") // 1
-	s.op("VMOVD CX, X13")
+	roundConstants(s, 14, 13)
 	s.label("record")
 	s.op("VPXOR Y8, Y8, Y8")
 	for v := range 4 {
@@ -104,8 +101,8 @@ func roundAVX2(s *source) {
 // record, of which so many dwords are added up in 16 bits. It goes through the columns twice, 16 at once.
 //
 // Registers: AX the argument; SI the codes and R15 the scales; CX a record of the first row and R8 a row of them; DI
-// the destination and DX a row of it; BX the records left; R9 the first byte of the columns; R11 what is prefetched, and R12
-// lines of that for a record; R13 whether something is subtracted.
+// the destination and DX a row of it; BX the records left; R9 the first byte of the columns; R11 what is prefetched,
+// and R12 lines of that for a record; R13 whether something is subtracted.
 //
 // Vectors: sums from 0 on; 4 to 7 those of integers, 8 to 11 those of 16 bits; 12 codes or scales, 13 and 14 elements
 // of A, 15 what is in the making.
