@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"unsafe"
 
@@ -360,11 +361,8 @@ func (t *summing) run() {
 	codes := unsafe.Slice((*[panel][4]uint8)(t.codes), t.count*records/4)
 	for i := range t.rows {
 		row := unsafe.Slice((*record)(unsafe.Add(t.a, i*t.aRow)), t.count)
-		c := unsafe.Slice((*float32)(unsafe.Add(t.c, i*t.cRow)), panel)
-		for l := range panel {
-			if t.lanes>>l&1 == 0 {
-				break
-			}
+		c := floats(unsafe.Add(t.c, i*t.cRow), bits.Len(uint(t.lanes)))
+		for l := range c {
 			sum := float32(0)
 			for g := range scales {
 				r := &row[g/groups]
