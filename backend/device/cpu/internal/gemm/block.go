@@ -57,7 +57,7 @@ func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 		kc = min(g.kb, g.k-k0)
 		b := block{g, s, i0, mb, j0, nb, k0, kc, out, g.modeAt(k0)}
 		switch {
-		case b.multipliesCodes():
+		case b.multipliesCodes(mb):
 			b.multiplyCodes()
 		case g.rowsOuter:
 			b.computeByRows()

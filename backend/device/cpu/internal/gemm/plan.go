@@ -44,6 +44,8 @@ func planOf(g *call, count, workers int) plan {
 	// The parts of the contracted axis: as many of the fixed blocks in each, as even as possible.
 	most := Block
 	switch {
+	case g.multipliesCodes(p.mb):
+		most = g.k
 	case g.streams() || p.piece > 0 || g.b.packed != nil && g.b.packed.quantized != nil:
 	case g.level.reread > 0 && !p.rowsOuter && g.b.ready() && p.mb > g.level.rows:
 		most = g.level.reread

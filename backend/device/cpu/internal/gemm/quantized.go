@@ -288,46 +288,57 @@ func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, which int) unsaf
 	return dst
 }
 
-// multipliesCodes reports whether kernels multiply by codes in registers.
-func (b *block) multipliesCodes() bool {
-	p := b.b.packed
-	if p == nil || p.quantized == nil || b.b.transposed || b.level.scales == nil {
+// multipliesCodes reports whether kernels multiply so many rows of A by codes in registers.
+func (g *call) multipliesCodes(rows int) bool {
+	p := g.b.packed
+	if p == nil || p.quantized == nil || g.b.transposed || g.level.scales == nil {
 		return false
 	}
-	return b.mb <= b.level.multiplyRows && b.a.Col == 1
+	return rows <= g.level.multiplyRows && g.a.Col == 1
 }
 
-// multiplyCodes computes a fixed block of the contracted axis for a few rows of A, panel by panel.
+// multiplyCodes goes through the contracted axis of one or two panels before those that follow: the codes of a panel
+// are contiguous.
 func (b *block) multiplyCodes() {
+	for j, width := 0, 0; j < b.nb; j += width {
+		width = min(panel, b.nb-j)
+		if b.mb == 1 && b.level.multiplyTwo {
+			width = min(2*panel, b.nb-j)
+		}
+		part := *b
+		for end := b.k0 + b.kc; part.k0 < end; part.k0 += Block {
+			part.kc = min(Block, end-part.k0)
+			part.multiplyPanels(j, width)
+			part.mode = added
+		}
+	}
+}
+
+// multiplyPanels computes a fixed block of the contracted axis for a few rows of A and up to two panels.
+func (b *block) multiplyPanels(j, width int) {
 	p := b.b.packed
 	q := p.quantized
-	left := unsafe.Pointer(&b.a.Data[b.i0*b.a.Row+b.k0])
-	for j := 0; j < b.nb; {
-		width := min(panel, b.nb-j)
-		b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
-		t := &b.s.coded
-		t.kernel = t.kernel*(1+b.level.multiplyRows) + b.mb
-		if b.mb == 1 && b.level.multiplyTwo && j+panel < b.nb {
-			width = min(2*panel, b.nb-j)
-			t.kernel--
-			t.panel = p.K / q.tile * q.bytes
-			second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
-			t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, 1)) - uintptr(t.scales))
-		}
-		t.a, t.aRow = left, 4*b.a.Row
-		t.c, t.cRow = unsafe.Pointer(&b.out.Data[j]), 4*b.out.Row
-		t.mode, t.lanes = b.mode, 1<<width-1
-		if width%panel == 0 || b.level.masks {
-			b.level.multiply(t)
-		} else { // in memory of its own
-			c := b.s.edge[:b.mb*panel]
-			copyView(View{c, panel, 1}, View{b.out.Data[j:], b.out.Row, 1}, b.mb, width)
-			t.c, t.cRow = unsafe.Pointer(&c[0]), 4*panel
-			b.level.multiply(t)
-			copyView(View{b.out.Data[j:], b.out.Row, 1}, View{c, panel, 1}, b.mb, width)
-		}
-		j += width
+	b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
+	t := &b.s.coded
+	t.kernel = t.kernel*(1+b.level.multiplyRows) + b.mb
+	if width > panel {
+		t.kernel--
+		t.panel = p.K / q.tile * q.bytes
+		second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
+		t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, 1)) - uintptr(t.scales))
 	}
+	t.a, t.aRow = unsafe.Pointer(&b.a.Data[b.i0*b.a.Row+b.k0]), 4*b.a.Row
+	t.c, t.cRow = unsafe.Pointer(&b.out.Data[j]), 4*b.out.Row
+	t.mode, t.lanes = b.mode, 1<<width-1
+	if width%panel == 0 || b.level.masks {
+		b.level.multiply(t)
+		return
+	}
+	c := b.s.edge[:b.mb*panel] // in memory of its own
+	copyView(View{c, panel, 1}, View{b.out.Data[j:], b.out.Row, 1}, b.mb, width)
+	t.c, t.cRow = unsafe.Pointer(&c[0]), 4*panel
+	b.level.multiply(t)
+	copyView(View{b.out.Data[j:], b.out.Row, 1}, View{c, panel, 1}, b.mb, width)
 }
 
 // column copies column j of a quantized matrix.

@@ -109,6 +109,19 @@ func scaleGroupAVX512(s *source) {
 	s.op("ADDQ $256, DI")
 }
 
+// Codes are prefetched twice, early into L2 and then into L1.
+//
+// Measured on a Zen 5, one thread and matrices from memory: one stage of 4 KB takes 1.3 times as long for one row of
+// Q4_K and Q6_K and 1.25 and 1.4 for four, and no prefetch twice as long and more.
+const prefetchNear = 1024
+
+func (q codes) early() int {
+	if q.bits == 8 {
+		return 12288
+	}
+	return 8192
+}
+
 // codes writes kernels for codes of so many bits. Those that dequantize store rows of 32 numbers; those that multiply
 // keep rows x 32·panels sums.
 //
@@ -207,7 +220,8 @@ func (q codes) groups(s *source, each func(k int), line func()) {
 		}
 		for v := range 2 {
 			s.op("VMOVUPS %d%s, Z%d", 64*v, at, q.code(p, v))
-			s.op("PREFETCHT0 %d%s", 4096+64*v, at)
+			s.op("PREFETCHT1 %d%s", q.early()+64*v, at)
+			s.op("PREFETCHT0 %d%s", prefetchNear+64*v, at)
 		}
 	}
 	for k := range rows {
