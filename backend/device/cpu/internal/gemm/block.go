@@ -59,6 +59,8 @@ func (g *call) compute(s *scratch, i0, mb, j0, nb int, out View) {
 		switch {
 		case b.multipliesCodes(mb):
 			b.multiplyCodes()
+		case b.inParts():
+			b.multiplyParts()
 		case g.rowsOuter:
 			b.computeByRows()
 		case b.ragged() && kc > Block: // whole fixed blocks first, the short last one in a turn of its own
@@ -100,25 +102,28 @@ func (b *block) computeInPieces() {
 
 var one = [1]float32{1}
 
-// addSums adds sums [mb, nb] to C. It uses the kernels of the matmul, with A = [1] and k = 1: fma(1, s, c) is c + s,
-// rounded once as all sums of blocks are.
+// addSums adds sums [mb, nb] to C.
 func (b *block) addSums(sums View) {
 	whole := b.nb / panel * panel
 	for i := range b.mb {
-		add := func(j, width, count int) {
-			b.s.tile = tile{
-				a: unsafe.Pointer(&one), b: unsafe.Pointer(&sums.Data[i*sums.Row+j]), c: unsafe.Pointer(&b.out.Data[i*b.out.Row+j]),
-				rows: 1, k: 1, count: count, bStep: 4 * panel, cStep: 4 * panel, mode: resume,
-			}
-			b.level.tiles(b.s, width, false)
-		}
+		c, row := b.out.Data[i*b.out.Row:], sums.Data[i*sums.Row:]
 		if whole > 0 {
-			add(0, panel, whole/panel)
+			b.addRow(c, row, panel, whole/panel)
 		}
 		if whole < b.nb {
-			add(whole, b.nb-whole, 1)
+			b.addRow(c[whole:], row[whole:], b.nb-whole, 1)
 		}
 	}
+}
+
+// addRow adds contiguous sums, count times width of them. It uses the kernels of the matmul, with A = [1] and k = 1:
+// fma(1, s, c) is c + s, rounded once as all sums of blocks are.
+func (b *block) addRow(c, sums []float32, width, count int) {
+	b.s.tile = tile{
+		a: unsafe.Pointer(&one), b: unsafe.Pointer(&sums[0]), c: unsafe.Pointer(&c[0]),
+		rows: 1, k: 1, count: count, bStep: 4 * panel, cStep: 4 * panel, mode: resume,
+	}
+	b.level.tiles(b.s, width, false)
 }
 
 // computeByPanels takes one panel of B [kc, width] after the other, and multiplies all rows of A with it: so B is read

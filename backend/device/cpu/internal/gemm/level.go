@@ -33,6 +33,7 @@ type level struct {
 	dequantize     func(*coded)
 	multiply       func(*coded) // for up to multiplyRows rows of A
 	multiplyRows   int
+	codedRows      int             // most rows of A that they are called for, some after others; 0: there are none
 	multiplyTwo    bool            // panels of B at once for one row
 	round          func(*rounding) // these are nil where Go does it
 	unpack         func(*unpacking)

@@ -17,7 +17,8 @@ var levelAVX512 = level{
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
 	widen: widenWith(widenAVX512), read: readAVX512,
-	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 6, multiplyTwo: true,
+	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 8, multiplyTwo: true,
+	codedRows: codedRows,
 	round: roundAVX512, unpack: unpackAVX512, sum: sumAVX512, sumRows: 6,
 }
 
@@ -26,7 +27,7 @@ var levelAVX2 = level{
 	wide: wideAVX2, wideColumns: []int{1: panel, 2: panel},
 	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
 	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8, widen: widenWith(widenAVX2), read: readAVX2,
-	scales: scalesAVX2, dequantize: dequantizeAVX2, multiply: multiplyAVX2, multiplyRows: 2,
+	scales: scalesAVX2, dequantize: dequantizeAVX2, multiply: multiplyAVX2, multiplyRows: 2, codedRows: 2,
 	round: roundAVX2, unpack: unpackAVX2, sum: sumAVX2, sumRows: 2, sumClasses: true,
 }
 

@@ -6,7 +6,7 @@ import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 var levelNEON = level{
 	rows: 6, columns: 16, full: fullNEON,
 	copy: copyLines, widen: widenAll, read: readAll,
-	scales: scalesNEON, dequantize: dequantizeNEON, multiply: multiplyNEON, multiplyRows: 2,
+	scales: scalesNEON, dequantize: dequantizeNEON, multiply: multiplyNEON, multiplyRows: 2, codedRows: 2,
 	unpack: unpackNEON, sum: sumNEON, sumRows: 2, sumClasses: true,
 }
 

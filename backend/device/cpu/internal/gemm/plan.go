@@ -46,7 +46,7 @@ func planOf(g *call, count, workers int) plan {
 	switch {
 	case g.multipliesCodes(p.mb):
 		most = g.k
-	case g.streams() || p.piece > 0 || g.b.packed != nil && g.b.packed.quantized != nil:
+	case g.streams() || p.piece > 0 || g.b.packed.IsQuantized() && (p.rowsOuter || g.b.transposed):
 	case g.level.reread > 0 && !p.rowsOuter && g.b.ready() && p.mb > g.level.rows:
 		most = g.level.reread
 	case p.mb <= g.level.rows, g.n <= transposeSize, !p.rowsOuter && g.b.packed != nil && !g.b.transposed:

@@ -134,7 +134,7 @@ func (p *Packed) In(data []byte) *Packed {
 }
 
 // IsQuantized reports whether the matrix holds integers with scales.
-func (p *Packed) IsQuantized() bool { return p.quantized != nil }
+func (p *Packed) IsQuantized() bool { return p != nil && p.quantized != nil }
 
 // tileAt is the tile with element (k, j).
 func (p *Packed) tileAt(k, j int) []byte {
@@ -245,11 +245,11 @@ func (b *block) dequantize(dst []float32, p *Packed, k, j int) {
 	t := &b.s.coded
 	if !whole {
 		t.groups = rows / q.Group
-		t.codes = unsafe.Add(t.codes, in*panel*min(q.Bits, 8)/8)
-		if q.Bits == 5 {
-			t.codes = unsafe.Add(t.codes, -in*panel/8)
-			t.fifths = unsafe.Add(t.fifths, in*panel/8)
+		bits := q.Bits
+		if bits == 5 {
+			bits, t.fifths = 4, unsafe.Add(t.fifths, in*panel/8)
 		}
+		t.codes = unsafe.Add(t.codes, in*panel*bits/8) // at once: no pointer may lie behind the matrix, even for a moment
 		t.scales = unsafe.Add(t.scales, in/q.Group*8*panel)
 	}
 	t.c = unsafe.Pointer(&dst[0])
@@ -290,11 +290,7 @@ func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, which int) unsaf
 
 // multipliesCodes reports whether kernels multiply so many rows of A by codes in registers.
 func (g *call) multipliesCodes(rows int) bool {
-	p := g.b.packed
-	if p == nil || p.quantized == nil || g.b.transposed || g.level.scales == nil {
-		return false
-	}
-	return rows <= g.level.multiplyRows && g.a.Col == 1
+	return g.b.packed.IsQuantized() && !g.b.transposed && rows <= g.level.codedRows && g.a.Col == 1
 }
 
 // multiplyCodes goes through the contracted axis of one or two panels before those that follow: the codes of a panel
@@ -314,31 +310,39 @@ func (b *block) multiplyCodes() {
 	}
 }
 
-// multiplyPanels computes a fixed block of the contracted axis for a few rows of A and up to two panels.
+// multiplyPanels computes a fixed block of the contracted axis for up to two panels.
 func (b *block) multiplyPanels(j, width int) {
 	p := b.b.packed
 	q := p.quantized
 	b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
 	t := &b.s.coded
-	t.kernel = t.kernel*(1+b.level.multiplyRows) + b.mb
+	t.mode, t.lanes = b.mode, 1<<width-1
+	kernel := t.kernel * (1 + b.level.multiplyRows)
 	if width > panel {
-		t.kernel--
+		kernel--
 		t.panel = p.K / q.tile * q.bytes
 		second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
 		t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, 1)) - uintptr(t.scales))
 	}
-	t.a, t.aRow = unsafe.Pointer(&b.a.Data[b.i0*b.a.Row+b.k0]), 4*b.a.Row
-	t.c, t.cRow = unsafe.Pointer(&b.out.Data[j]), 4*b.out.Row
-	t.mode, t.lanes = b.mode, 1<<width-1
-	if width%panel == 0 || b.level.masks {
-		b.level.multiply(t)
-		return
+	t.aRow, t.cRow = 4*b.a.Row, 4*b.out.Row
+	for _, run := range splitRows(b.mb, b.level.multiplyRows) {
+		t.kernel = kernel + run.height
+		for i := range run.count {
+			row := run.row + i*run.height
+			t.a = unsafe.Pointer(&b.a.Data[(b.i0+row)*b.a.Row+b.k0])
+			c := b.out.Data[row*b.out.Row+j:]
+			if width%panel == 0 || b.level.masks {
+				t.c = unsafe.Pointer(&c[0])
+				b.level.multiply(t)
+				continue
+			}
+			space := Out{b.s.edge[:run.height*panel], panel}
+			copyRows(space, Out{c, b.out.Row}, run.height, width)
+			t.c, t.cRow = unsafe.Pointer(&space.Data[0]), 4*panel
+			b.level.multiply(t)
+			copyRows(Out{c, b.out.Row}, space, run.height, width)
+		}
 	}
-	c := b.s.edge[:b.mb*panel] // in memory of its own
-	copyView(View{c, panel, 1}, View{b.out.Data[j:], b.out.Row, 1}, b.mb, width)
-	t.c, t.cRow = unsafe.Pointer(&c[0]), 4*panel
-	b.level.multiply(t)
-	copyView(View{b.out.Data[j:], b.out.Row, 1}, View{c, panel, 1}, b.mb, width)
 }
 
 // column copies column j of a quantized matrix.

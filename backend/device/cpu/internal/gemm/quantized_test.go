@@ -84,7 +84,7 @@ func TestQuantized_Products(t *testing.T) {
 			k, n := ty.Block()*(1+rng.IntN(1536/ty.Block())), 1+rng.IntN(330)
 			b, columns := randomQuantized(rng, ty, k, n)
 			full := View{columns, 1, k}
-			for _, m := range []int{1 + rng.IntN(6), 1 + rng.IntN(40), 65 + rng.IntN(30)} {
+			for _, m := range []int{1 + rng.IntN(6), 1 + rng.IntN(64), 65 + rng.IntN(30)} {
 				p := workers[rng.IntN(len(workers))]
 				for _, transposed := range []bool{false, true} {
 					in, out := k, n

@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 // quantizedRows are the most rows of A of a kernel that multiplies codes in registers.
-const quantizedRows = 6
+const quantizedRows = 8
 
 // quantizedAVX512 writes the kernels for codes with scales.
 func quantizedAVX512() string {
@@ -125,9 +125,9 @@ func (q codes) early() int {
 // codes writes kernels for codes of so many bits. Those that dequantize store rows of 32 numbers; those that multiply
 // keep rows x 32·panels sums.
 //
-// Registers: AX the argument; SI the codes, and DX the fifth bits; R15 the scales; CX a column of A, R8, R9 and R10 1,
+// Registers: AX the argument; SI the codes, and DX the fifth bits; R14 the scales; CX a column of A, R8, R9 and R10 1,
 // 3 and 5 rows of it; DI the destination; BX, R12 and R13 the lines, groups and tiles left; R11 from a panel's codes to
-// the next's, R14 the same for scales.
+// the next's, R15 the same for scales.
 //
 // Vectors: sums from 0 on; behind them for each panel d·s (2), -m·n (2), codes (2) and fifth bits (2); then numbers
 // (2), an element of A (2); 29 the bit mask, 30 and 31 the table.
@@ -144,7 +144,7 @@ func (q codes) begin(s *source) {
 	s.begin(q.name(), 0)
 	s.op("MOVQ t+0(FP), AX")
 	s.op("MOVQ coded_codes(AX), SI")
-	s.op("MOVQ coded_scales(AX), R15")
+	s.op("MOVQ coded_scales(AX), R14")
 	s.op("MOVQ coded_table(AX), R12")
 	if q.bits < 8 {
 		s.op("VMOVUPS (R12), Z30")
@@ -175,9 +175,9 @@ func (q codes) number(v int) int         { return q.base(q.panels) + v }
 // load loads the scales and fifth bits of a group.
 func (q codes) load(s *source) {
 	for p := range q.panels {
-		at := "(R15)"
+		at := "(R14)"
 		if p > 0 {
-			at = "(R15)(R14*1)"
+			at = "(R14)(R15*1)"
 		}
 		for v := range 2 {
 			s.op("VMOVUPS %d%s, Z%d", 64*v, at, q.scale(p, v))
@@ -206,7 +206,7 @@ func (q codes) groups(s *source, each func(k int), line func()) {
 	s.op("MOVQ coded_groups(AX), R12")
 	s.label("group")
 	q.load(s)
-	s.op("ADDQ $256, R15")
+	s.op("ADDQ $256, R14")
 	if q.bits == 5 {
 		s.op("ADDQ $128, DX")
 	}
@@ -223,6 +223,10 @@ func (q codes) groups(s *source, each func(k int), line func()) {
 			s.op("PREFETCHT1 %d%s", q.early()+64*v, at)
 			s.op("PREFETCHT0 %d%s", prefetchNear+64*v, at)
 		}
+	}
+	if q.rows > 7 {
+		s.op("LEAQ (CX)(R9*2), R15")
+		s.op("ADDQ R8, R15")
 	}
 	for k := range rows {
 		each(k)
@@ -305,7 +309,7 @@ func (q codes) multiply(s *source) {
 	s.op("LEAQ (R8)(R8*2), R9")
 	s.op("LEAQ (R8)(R8*4), R10")
 	s.op("MOVQ coded_panel(AX), R11")
-	s.op("MOVQ coded_scalesPanel(AX), R14")
+	s.op("MOVQ coded_scalesPanel(AX), R15")
 	vectors := 2 * q.panels
 	for v := range vectors {
 		s.op("KMOVW coded_lanes+%d(AX), K%d", 2*v, v+1)
