@@ -98,33 +98,30 @@ func (s *Split) splitSuper(t Type, b []byte) {
 	case Q4_K:
 		s.M = binary.LittleEndian.Uint16(b[2:])
 		s.sixBits(b[4:16])
-		for part := range 4 { // of 64: low nibbles, then high nibbles
-			for l, q := range b[16+32*part:][:32] {
-				codes[64*part+l], codes[64*part+32+l] = q&15, q>>4
-			}
+		for at := 0; at < 128; at += 8 { // parts of 64: low nibbles, then high nibbles
+			q, to := word(b[16+at:]), codes[at/32*64+at%32:]
+			putWord(to, q&each(15))
+			putWord(to[32:], q>>4&each(15))
 		}
 	case Q5_K:
 		s.M = binary.LittleEndian.Uint16(b[2:])
 		s.sixBits(b[4:16])
-		for part := range 4 {
-			for l, q := range b[48+32*part:][:32] {
-				fifth := b[16+l] >> (2 * part) // bit n of byte l is that of element 32n+l
-				codes[64*part+l], codes[64*part+32+l] = q&15|fifth&1<<4, q>>4|fifth>>1&1<<4
-			}
+		for at := 0; at < 128; at += 8 {
+			part, l := at/32, at%32
+			q, fifth, to := word(b[48+at:]), word(b[16+l:])>>(2*part), codes[64*part+l:] // bit n of byte l is that of 32n+l
+			putWord(to, q&each(15)|fifth&each(1)<<4)
+			putWord(to[32:], q>>4&each(15)|fifth>>1&each(1)<<4)
 		}
 	case Q6_K:
 		s.D = binary.LittleEndian.Uint16(b[208:])
 		for g := range 16 {
 			s.S[g] = int8(b[192+g]) //nolint:gosec // the bits of a signed number
 		}
-		for half := range 2 { // four parts of 32: low nibbles of 64 bytes, then their high nibbles
-			low, upper := b[64*half:][:64], b[128+32*half:][:32]
-			for part := range 4 {
-				to := codes[128*half+32*part:][:32]
-				for l := range to {
-					to[l] = low[part%2*32+l]>>(part/2*4)&15 | upper[l]>>(2*part)&3<<4 - 32
-				}
-			}
+		for at := 0; at < 256; at += 8 { // halves of four parts of 32: low nibbles of 64 bytes, then their high nibbles
+			half, part, l := at/128, at/32%4, at%32
+			low, upper := word(b[64*half+part%2*32+l:])>>(part/2*4), word(b[128+32*half+l:])>>(2*part)
+			q := low&each(15) | upper&each(3)<<4
+			putWord(codes[at:], (q+each(0x80-32))^each(0x80)) // q-32: the bytes do not borrow from one another
 		}
 	case IQ4_XS:
 		high := binary.LittleEndian.Uint16(b[2:])
@@ -145,8 +142,8 @@ func (s *Split) splitTwoBits(t Type, b []byte) {
 		for g := range 16 {
 			s.S[g], s.N[g] = int8(b[g]&15), b[g]>>4
 			at, shift := twoBits(g)
-			for l, q := range b[16+at : 16+at+16] {
-				codes[16*g+l] = q >> shift & 3
+			for l := 0; l < 16; l += 8 {
+				putWord(codes[16*g+l:], word(b[16+at+l:])>>shift&each(3))
 			}
 		}
 		return
@@ -157,17 +154,19 @@ func (s *Split) splitTwoBits(t Type, b []byte) {
 		scales := b[96:108]
 		s.S[g] = int8(scales[g%8]>>(g/8*4)&15|scales[8+g%4]>>(g/4*2)&3<<4) - 32
 		at, shift := twoBits(g)
-		for l, q := range b[32+at : 32+at+16] {
-			third := b[g%2*16+l] >> (g / 2) & 1 // bit n of byte l is that of element 32n+l
-			codes[16*g+l] = q>>shift&3 | third<<2
+		for l := 0; l < 16; l += 8 {
+			third := word(b[g%2*16+l:]) >> (g / 2) // bit n of byte l is that of element 32n+l
+			putWord(codes[16*g+l:], word(b[32+at+l:])>>shift&each(3)|third&each(1)<<2)
 		}
 	}
 }
 
 // nibbles are 32 codes: element j is in the low nibble of byte j, element 16+j in the high one.
 func nibbles(codes []uint8, b []byte) {
-	for j, q := range b[:16] {
-		codes[j], codes[j+16] = q&15, q>>4
+	for j := 0; j < 16; j += 8 {
+		q := word(b[j:])
+		putWord(codes[j:], q&each(15))
+		putWord(codes[j+16:], q>>4&each(15))
 	}
 }
 
@@ -197,3 +196,12 @@ func halfE8M0(e byte) uint16 {
 	}
 	return uint16(e-1) << 7
 }
+
+// Eight bytes are taken apart at once. Bits that a shift takes to another byte are masked.
+
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+func putWord(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+// each is eight times a byte.
+func each(b uint64) uint64 { return 0x0101010101010101 * b }

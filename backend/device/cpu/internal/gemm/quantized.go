@@ -158,8 +158,10 @@ func (q *quantized) set(tile []byte, column int, s *ggml.Split) {
 		}
 	}
 	if q.Bits == 8 {
-		for k := 0; k < q.tile; k += 4 {
-			copy(tile[q.code+k*panel+4*column:][:4], s.Codes[k:])
+		for k := 0; k < q.tile; k += 8 {
+			v, to := binary.LittleEndian.Uint64(s.Codes[k:]), tile[q.code+k*panel+4*column:]
+			binary.LittleEndian.PutUint32(to, uint32(v))
+			binary.LittleEndian.PutUint32(to[4*panel:], uint32(v>>32))
 		}
 		return
 	}

@@ -65,3 +65,23 @@ func BenchmarkQuantized(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPackQuantized packs matrices on two workers; a byte is one of the file.
+func BenchmarkPackQuantized(b *testing.B) {
+	const k, n = 1536, 8960
+	workers := pool.New(2)
+	defer workers.Close()
+	for _, t := range []ggml.Type{ggml.Q4_K, ggml.Q6_K, ggml.Q5_K, ggml.Q4_0, ggml.Q8_0} {
+		b.Run(t.String(), func(b *testing.B) {
+			size, _ := QuantizedBytes(t, k, n)
+			p := NewQuantized(t, make([]byte, size), k, n)
+			file, row := make([]byte, t.Bytes(k*n)), t.Bytes(k)
+			b.SetBytes(int64(len(file)))
+			for b.Loop() {
+				if err := PackQuantized(workers, p, 0, t, func(i int) []byte { return file[i*row:][:row] }, n); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
