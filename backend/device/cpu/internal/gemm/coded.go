@@ -8,6 +8,7 @@ type scaling struct {
 	tile        unsafe.Pointer // the first
 	m, s, n     int            // bytes into a tile, 0: there are none
 	tiles, step int            // number of tiles, and bytes from one to the next
+	ahead       int            // from a tile to one that is needed later
 	groups      int            // of a tile
 	bfloat16    int            // of d: 1, or 0 for float16
 }
@@ -25,7 +26,8 @@ type coded struct {
 	step          int // bytes from the end of a tile's codes to the next tile's
 	fifthStep     int // and the same for fifth bits
 	panel         int // bytes from a panel to the next, of kernels for two,
-	scalesPanel   int // and of its scales
+	scalesPanel   int // and of its scales,
+	ahead         int // and from codes to those that are needed later
 	mode          mode
 	lanes         int // columns of C that exist, as bits
 	// kernel is, of dequantizing, 0, 1 and 2 for 4, 5 and 8 bits; of multiplying that times 1 more than the most rows, and

@@ -81,13 +81,17 @@ func (o *operand) scattered(k, n int) bool {
 
 // halve cuts the longer side of a task, and reports whether it could.
 func (p *plan) halve(g *call) bool {
-	switch rows := g.level.rows; {
-	case p.nb > panel && p.nb >= p.mb:
-		p.nb = ceil(ceil(p.nb, 2), panel) * panel
+	rows, columns := g.level.rows, panel
+	if g.m == 1 && g.level.multiplyTwo && g.multipliesCodes(1) {
+		columns = 2 * panel
+	}
+	switch {
+	case p.nb > columns && p.nb >= p.mb:
+		p.nb = ceil(ceil(p.nb, 2), columns) * columns
 	case p.mb > rows:
 		p.mb = ceil(ceil(p.mb, 2), rows) * rows
-	case p.nb > panel:
-		p.nb = ceil(ceil(p.nb, 2), panel) * panel
+	case p.nb > columns:
+		p.nb = ceil(ceil(p.nb, 2), columns) * columns
 	default:
 		return false
 	}

@@ -243,7 +243,8 @@ func (b *block) dequantize(dst []float32, p *Packed, k, j int) {
 		p.dequantize(dst, k, j)
 		return
 	}
-	b.setCoded(p, k-in, j, max(1, rows/q.tile))
+	tiles := max(1, rows/q.tile)
+	b.setCoded(p, k-in, j, tiles, tiles*q.bytes)
 	t := &b.s.coded
 	if !whole {
 		t.groups = rows / q.Group
@@ -258,15 +259,16 @@ func (b *block) dequantize(dst []float32, p *Packed, k, j int) {
 	b.level.dequantize(t)
 }
 
-// setCoded tells kernels of some tiles of the panel with column j from row k on, and computes their scales.
-func (b *block) setCoded(p *Packed, k, j, tiles int) {
+// setCoded tells kernels of some tiles of the panel with column j from row k on, and computes their scales. Those that
+// are so many bytes ahead are needed later.
+func (b *block) setCoded(p *Packed, k, j, tiles, ahead int) {
 	q := p.quantized
 	each := q.tile / q.Group
 	tile := unsafe.Pointer(&p.tileAt(k, j)[0])
 	b.s.coded = coded{
 		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt),
 		table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small),
-		scales: b.scalesOf(p, tile, tiles, 0), tiles: tiles, groups: each, lines: q.Group / 8,
+		scales: b.scalesOf(p, tile, tiles, ahead, 0), tiles: tiles, groups: each, lines: q.Group / 8,
 		step: q.code, fifthStep: q.bytes - q.tile*panel/8, kernel: q.Bits - 4,
 	}
 	if q.Bits == 8 {
@@ -276,12 +278,13 @@ func (b *block) setCoded(p *Packed, k, j, tiles int) {
 }
 
 // scalesOf computes the scales of some tiles of a panel, in memory of its own for each of two panels.
-func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, which int) unsafe.Pointer {
+func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, ahead, which int) unsafe.Pointer {
 	q := p.quantized
 	size := tiles * q.tile / q.Group * 2 * panel
 	dst := unsafe.Pointer(&b.s.scales.take(2 * size)[which*size])
 	b.s.scaling = scaling{
-		dst: dst, tile: tile, m: q.mAt, s: q.sAt, n: q.nAt, tiles: tiles, step: q.bytes, groups: q.tile / q.Group,
+		dst: dst, tile: tile, m: q.mAt, s: q.sAt, n: q.nAt, tiles: tiles, step: q.bytes, ahead: ahead,
+		groups: q.tile / q.Group,
 	}
 	if q.bfloat16 {
 		b.s.scaling.bfloat16 = 1
@@ -316,7 +319,11 @@ func (b *block) multiplyCodes() {
 func (b *block) multiplyPanels(j, width int) {
 	p := b.b.packed
 	q := p.quantized
-	b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile)
+	ahead := b.kc / q.tile * q.bytes // the next block, and after the last one that of the panels that follow
+	if width > panel && b.k0+b.kc == b.k {
+		ahead += p.K / q.tile * q.bytes
+	}
+	b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile, ahead)
 	t := &b.s.coded
 	t.mode, t.lanes = b.mode, 1<<width-1
 	kernel := t.kernel * (1 + b.level.multiplyRows)
@@ -324,7 +331,8 @@ func (b *block) multiplyPanels(j, width int) {
 		kernel--
 		t.panel = p.K / q.tile * q.bytes
 		second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
-		t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, 1)) - uintptr(t.scales))
+		t.ahead = ahead
+		t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, ahead, 1)) - uintptr(t.scales))
 	}
 	t.aRow, t.cRow = 4*b.a.Row, 4*b.out.Row
 	for _, run := range splitRows(b.mb, b.level.multiplyRows) {

@@ -32,7 +32,7 @@ var codeBits = []int{4, 5, 8}
 // scalesAVX512 writes the kernel that makes float32 scales of those of some tiles.
 //
 // Registers: AX the argument; DI where they go; SI a tile; R8, R9 and R10 the offsets of m, s and n in it, 0 where
-// there are none; CX and DX places in s and n; BX the tiles and R13 the groups left.
+// there are none; CX and DX places in s and n; BX the tiles and R13 the groups left; R11 what is prefetched.
 func scalesAVX512(s *source) {
 	s.WriteString("\n// func scalesAVX512(t *scaling)\nTEXT ·scalesAVX512(SB), NOSPLIT, $0-8\n")
 	s.op("MOVQ t+0(FP), AX")
@@ -42,6 +42,7 @@ func scalesAVX512(s *source) {
 	s.op("MOVQ scaling_s(AX), R9")
 	s.op("MOVQ scaling_n(AX), R10")
 	s.op("MOVQ scaling_tiles(AX), BX")
+	s.op("MOVQ scaling_ahead(AX), R11")
 	s.op("MOVL $0x80000000, CX")
 	s.op("VPBROADCASTD CX, Z7")
 	s.label("tile")
@@ -68,6 +69,8 @@ func scalesAVX512(s *source) {
 	s.op("LEAQ (SI)(R9*1), CX")
 	s.op("LEAQ (SI)(R10*1), DX")
 	s.op("MOVQ scaling_groups(AX), R13")
+	s.op("PREFETCHT0 (SI)(R11*1)")
+	s.op("PREFETCHT0 64(SI)(R11*1)")
 	scaleGroupAVX512(s)
 	s.op("DECQ R13")
 	s.op("JNZ group")
@@ -88,6 +91,7 @@ func scaleGroupAVX512(s *source) {
 		s.op("VMULPS Z%d, Z4, Z4", i)
 		s.op("VMOVUPS Z4, %d(DI)", 64*i)
 	}
+	s.op("PREFETCHT0 (CX)(R11*1)")
 	s.op("ADDQ $32, CX")
 	s.op("TESTQ R10, R10")
 	s.op("JE sameMinimum")
@@ -97,6 +101,7 @@ func scaleGroupAVX512(s *source) {
 		s.op("VMULPS Z%d, Z4, Z4", 2+i)
 		s.op("VMOVUPS Z4, %d(DI)", 128+64*i)
 	}
+	s.op("PREFETCHT0 (DX)(R11*1)")
 	s.op("ADDQ $32, DX")
 	s.op("JMP stored")
 	s.label("same")
@@ -127,7 +132,7 @@ func (q codes) early() int {
 //
 // Registers: AX the argument; SI the codes, and DX the fifth bits; R14 the scales; CX a column of A, R8, R9 and R10 1,
 // 3 and 5 rows of it; DI the destination; BX, R12 and R13 the lines, groups and tiles left; R11 from a panel's codes to
-// the next's, R15 the same for scales.
+// the next's, R15 the same for scales, or of many rows the eighth; of two panels R9 and R10 what of them is prefetched.
 //
 // Vectors: sums from 0 on; behind them for each panel d·s (2), -m·n (2), codes (2) and fifth bits (2); then numbers
 // (2), an element of A (2); 29 the bit mask, 30 and 31 the table.
@@ -220,7 +225,11 @@ func (q codes) groups(s *source, each func(k int), line func()) {
 		}
 		for v := range 2 {
 			s.op("VMOVUPS %d%s, Z%d", 64*v, at, q.code(p, v))
-			s.op("PREFETCHT1 %d%s", q.early()+64*v, at)
+			if q.panels == 1 {
+				s.op("PREFETCHT1 %d%s", q.early()+64*v, at)
+			} else {
+				s.op("PREFETCHT1 %d(SI)(R%d*1)", 64*v, 9+p)
+			}
 			s.op("PREFETCHT0 %d%s", prefetchNear+64*v, at)
 		}
 	}
@@ -309,6 +318,10 @@ func (q codes) multiply(s *source) {
 	s.op("LEAQ (R8)(R8*2), R9")
 	s.op("LEAQ (R8)(R8*4), R10")
 	s.op("MOVQ coded_panel(AX), R11")
+	if q.panels == 2 {
+		s.op("MOVQ coded_ahead(AX), R9")
+		s.op("LEAQ (R11)(R9*1), R10")
+	}
 	s.op("MOVQ coded_scalesPanel(AX), R15")
 	vectors := 2 * q.panels
 	for v := range vectors {
