@@ -157,7 +157,7 @@ func (c *Checkpoint) KeepsQuantized(device compute.Backend, matrices dtypes.DTyp
 			return false
 		}
 		_, ok := stored.quantizedBytes(device, s)
-		return ok
+		return ok && stored.Kind != ggml.F16
 	})
 }
 

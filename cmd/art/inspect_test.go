@@ -320,7 +320,7 @@ func TestInspect_HeldText(t *testing.T) {
 			}
 		}
 	}
-	if want := map[string]int{"Q6_K": 2, "Q2_K": 2, "Q3_K": 2, "F16": 2}; !reflect.DeepEqual(marked, want) {
+	if want := map[string]int{"Q6_K": 2, "Q2_K": 2, "Q3_K": 2}; !reflect.DeepEqual(marked, want) {
 		t.Errorf("marked are %v\n%s", marked, stdout)
 	}
 	checkWidth(t, stdout[:strings.Index(stdout, "template")])

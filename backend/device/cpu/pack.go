@@ -53,14 +53,14 @@ func (d *Device) Pack(shape shapes.Shape, read func(dst []float32, first int)) (
 }
 
 // PackQuantized returns a buffer of a float32 matrix [rows, columns] that keeps the integers and scales of a quantized
-// type: graphs take it as one of [Device.Pack], and compute with the float32 numbers that the type stands for, with
-// their bits. row(i) is row i in blocks of the type, read by several goroutines at once. A scale that is infinite or
-// NaN is an error, and so is a matrix that [Device.QuantizedBytes] does not know.
+// type, or float16 numbers: graphs take it as one of [Device.Pack], and compute with the float32 numbers that the type
+// stands for, with their bits. row(i) is row i in blocks of the type, read by several goroutines at once. A scale that
+// is infinite or NaN is an error, and so is a matrix that [Device.QuantizedBytes] does not know.
 //
-// With rounds, a matmul x·Wᵀ rounds each row of x to 8 bits for 32 numbers, with a scale of a 127th of the largest of
-// them, and adds up products of integers: about 2.5 times as fast with many rows, with an error of a 254th of the
-// largest number at most in each. A matmul y·W, which is the gradient of x, does not round. The bits are the same
-// whatever the rows beside one, the workers and the instruction set.
+// With rounds, and a quantized type, a matmul x·Wᵀ rounds each row of x to 8 bits for 32 numbers, with a scale of a
+// 127th of the largest of them, and adds up products of integers: about 2.5 times as fast with many rows, with an error
+// of a 254th of the largest number at most in each. A matmul y·W, which is the gradient of x, does not round. The bits
+// are the same whatever the rows beside one, the workers and the instruction set.
 func (d *Device) PackQuantized(
 	t ggml.Type, rows, columns int, rounds bool, row func(i int) []byte,
 ) (compute.Buffer, error) {
@@ -70,7 +70,7 @@ func (d *Device) PackQuantized(
 	}
 	b := &buffer{device: d, shape: shapes.Make(dtypes.Float32, rows, columns), mem: d.env.Memory.Alloc(size)}
 	b.packed = gemm.NewQuantized(t, memory.Bytes(b.mem.Base, size), columns, rows)
-	b.packed.Int8 = rounds
+	b.packed.Int8 = rounds && t != ggml.F16
 	if err := gemm.PackQuantized(d.env.Pool, b.packed, 0, t, row, rows); err != nil {
 		return nil, errors.Join(fmt.Errorf("cpu: %w", err), b.Finalize())
 	}

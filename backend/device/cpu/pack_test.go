@@ -218,6 +218,9 @@ func TestPackQuantized_Memory(t *testing.T) {
 			t.Errorf("other numbers, or %v", err)
 		}
 	}
+	if size, ok := d.QuantizedBytes(ggml.F16, rows, 64); !ok || size != 2*96*64 {
+		t.Errorf("a matrix of float16 takes %d bytes, want two for each element of whole panels", size)
+	}
 	if _, ok := d.QuantizedBytes(ggml.Q4_K, rows, 64); ok {
 		t.Error("a row is no whole block")
 	}

@@ -315,7 +315,8 @@ func (g *call) sum(s *scratch, t *summing, width int) {
 func (b *block) panelScales(p *Packed, j int) unsafe.Pointer {
 	q := p.quantized
 	if b.level.scales != nil {
-		return b.scalesOf(p, unsafe.Pointer(&p.tileAt(b.k0, j)[0]), b.kc/q.tile, 0)
+		b.s.scaling = q.scaling(unsafe.Pointer(&p.tileAt(b.k0, j)[0]), b.kc/q.tile, q.tile/q.Group)
+		return b.scale(0)
 	}
 	dst := b.s.scales.take(b.kc / q.Group * 2 * panel)
 	for g := range b.kc / q.Group {

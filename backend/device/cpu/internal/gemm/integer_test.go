@@ -3,6 +3,7 @@ package gemm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/fma"
@@ -48,6 +49,9 @@ func integerElement(a View, p *Packed, i, j int, c float32, add bool) float32 {
 	return c
 }
 
+// integerTypes are those of integers with scales.
+var integerTypes = slices.DeleteFunc(slices.Clone(quantizedTypes), func(t ggml.Type) bool { return t == ggml.F16 })
+
 // TestIntegers_Definition: products of integers have the bits of the definition, whatever the type, the number of rows,
 // the workers and the instruction set.
 func TestIntegers_Definition(t *testing.T) {
@@ -57,10 +61,10 @@ func TestIntegers_Definition(t *testing.T) {
 func checkIntegers(t *testing.T, kernels *Kernels) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	workers := pools(t)
-	for i := range 5 * len(quantizedTypes) {
-		ty := quantizedTypes[i%len(quantizedTypes)]
+	for i := range 5 * len(integerTypes) {
+		ty := integerTypes[i%len(integerTypes)]
 		k, n, m := ty.Block()*(1+rng.IntN(1536/ty.Block())), 1+rng.IntN(130), 1+rng.IntN(9)
-		if i < len(quantizedTypes) {
+		if i < len(integerTypes) {
 			m = 30 + rng.IntN(20)
 		}
 		b, _ := randomQuantized(rng, ty, k, n)
@@ -111,7 +115,7 @@ func special(rng *rand.Rand, a View, m, k int) {
 func TestIntegers_Error(t *testing.T) {
 	eachLevel(t, func(t *testing.T, kernels *Kernels) {
 		rng := rand.New(rand.NewPCG(9, 10))
-		for _, ty := range quantizedTypes {
+		for _, ty := range integerTypes {
 			k, n, m := 512, 40, 3
 			b, columns := randomQuantized(rng, ty, k, n)
 			b.Int8 = true
@@ -146,7 +150,7 @@ func TestIntegers_Extremes(t *testing.T) {
 
 func checkExtremes(t *testing.T, kernels *Kernels) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for _, ty := range quantizedTypes {
+	for _, ty := range integerTypes {
 		k, n, m := 512, panel, 3
 		b, _ := randomQuantized(rng, ty, k, n)
 		b.Int8 = true

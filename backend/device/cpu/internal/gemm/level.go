@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
+	"github.com/goart-dev/art/internal/float16"
 )
 
 // level is the kernels of an instruction set. Those of tiles look up the rows of their tile.
@@ -29,6 +30,7 @@ type level struct {
 	transposeWidth int            // most numbers of a line that it takes
 	blocks         func(*packing) // transposes blocks of 32 x 32; nil: they are transposed like others
 	widen          func(dst []float32, src []uint16)
+	widenFloat16   func(dst []float32, src []uint16)
 	scales         func(*scaling) // nil: quantized matrices are read in Go
 	dequantize     func(*coded)
 	multiply       func(*coded) // for up to multiplyRows rows of A
@@ -67,11 +69,18 @@ func (l *level) padded(columns int) int {
 	return ceil(columns, l.columns) * l.columns
 }
 
-var portable = level{rows: 4, columns: panel, full: fullPortable, copy: copyLines, widen: widenAll, read: readAll}
+var portable = level{rows: 4, columns: panel, full: fullPortable, copy: copyLines,
+	widen: widenAll, widenFloat16: widenAllFloat16, read: readAll}
 
 func widenAll(dst []float32, src []uint16) {
 	for i, v := range src {
 		dst[i] = widen(v)
+	}
+}
+
+func widenAllFloat16(dst []float32, src []uint16) {
+	for i, v := range src {
+		dst[i] = float16.Float32(v)
 	}
 }
 

@@ -16,17 +16,19 @@ var levelAVX512 = level{
 	wide: wideAVX512, wideColumns: []int{2: 128, 3: 128, 4: 64, 5: 64, 6: 64},
 	oneStage: oneStageRows, oneStageHalf: oneStageRowsHalf, near: oneStageAhead,
 	copy: copyAVX512, transpose: transposeAVX512, transposeWidth: 16, blocks: transposeBlocksAVX512,
-	widen: widenWith(widenAVX512), read: readAVX512,
+	widen: widenWith(widenAVX512, widenAll), widenFloat16: widenWith(widenFloat16AVX512, widenAllFloat16),
+	read:   readAVX512,
 	scales: scalesAVX512, dequantize: dequantizeAVX512, multiply: multiplyAVX512, multiplyRows: 8, multiplyTwo: true,
 	codedRows: codedRows,
-	round: roundAVX512, unpack: unpackAVX512, sum: sumAVX512, sumRows: 6,
+	round:     roundAVX512, unpack: unpackAVX512, sum: sumAVX512, sumRows: 6,
 }
 
 var levelAVX2 = level{
 	rows: 6, columns: 16, full: fullAVX2, half: halfAVX2, stream: streamAVX2,
 	wide: wideAVX2, wideColumns: []int{1: panel, 2: panel},
 	oneStage: oneStageRowsAVX2, near: oneStageAhead, reread: rereadAVX2,
-	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8, widen: widenWith(widenAVX2), read: readAVX2,
+	copy: copyLines, transpose: transposeAVX2, transposeWidth: 8,
+	widen: widenWith(widenAVX2, widenAll), widenFloat16: widenWith(widenFloat16AVX2, widenAllFloat16), read: readAVX2,
 	scales: scalesAVX2, dequantize: dequantizeAVX2, multiply: multiplyAVX2, multiplyRows: 2, codedRows: 2,
 	round: roundAVX2, unpack: unpackAVX2, sum: sumAVX2, sumRows: 2, sumClasses: true,
 }
@@ -151,13 +153,21 @@ func widenAVX512(dst, src unsafe.Pointer, n int)
 //go:noescape
 func widenAVX2(dst, src unsafe.Pointer, n int)
 
-// widenWith is widenAll with a kernel for 16 numbers and more.
-func widenWith(kernel func(dst, src unsafe.Pointer, n int)) func(dst []float32, src []uint16) {
+//go:noescape
+func widenFloat16AVX512(dst, src unsafe.Pointer, n int)
+
+//go:noescape
+func widenFloat16AVX2(dst, src unsafe.Pointer, n int)
+
+// widenWith is the same as rest, with a kernel for 16 numbers and more.
+func widenWith(
+	kernel func(dst, src unsafe.Pointer, n int), rest func(dst []float32, src []uint16),
+) func(dst []float32, src []uint16) {
 	return func(dst []float32, src []uint16) {
 		n := len(src) &^ 15
 		if n > 0 {
 			kernel(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), n)
 		}
-		widenAll(dst[n:], src[n:])
+		rest(dst[n:], src[n:])
 	}
 }

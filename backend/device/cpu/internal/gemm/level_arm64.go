@@ -5,7 +5,7 @@ import "github.com/goart-dev/art/backend/device/cpu/internal/cpuid"
 // levelNEON moves panels in Go: its kernels are checked for their results, not for their speed.
 var levelNEON = level{
 	rows: 6, columns: 16, full: fullNEON,
-	copy: copyLines, widen: widenAll, read: readAll,
+	copy: copyLines, widen: widenAll, widenFloat16: widenAllFloat16, read: readAll,
 	scales: scalesNEON, dequantize: dequantizeNEON, multiply: multiplyNEON, multiplyRows: 2, codedRows: 2,
 	unpack: unpackNEON, sum: sumNEON, sumRows: 2, sumClasses: true,
 }

@@ -18,7 +18,7 @@ type Packed struct {
 	full []float32 // either this
 	half []uint16  // or this: bfloat16
 
-	// Int8 has products of [Kernels.MulPacked] round rows of A to 8 bits, where the matrix is quantized: see integer.go.
+	// Int8 has products of [Kernels.MulPacked] round rows of A to 8 bits: see integer.go. The matrix holds integers.
 	Int8 bool
 
 	quantized *quantized // or integers with scales,

@@ -51,7 +51,8 @@ func (b *block) multiplyPart(left leftSide, numbers []float32, at int, sums []fl
 			continue
 		}
 		b.s.tile = tile{
-			rows: run.height, b: unsafe.Pointer(&numbers[0]), bRow: 4 * panel, k: len(numbers) / panel, count: run.count, mode: m,
+			rows: run.height, count: run.count, k: len(numbers) / panel, mode: m,
+			b: unsafe.Pointer(&numbers[0]), bRow: 4 * panel,
 			c: unsafe.Pointer(&sums[run.row*panel]), cRow: 4 * panel, cStep: 4 * panel * run.height,
 		}
 		t := &b.s.tile

@@ -63,6 +63,8 @@ func planOf(g *call, count, workers int) plan {
 // short.
 func tasksEach(g *call, count int) int {
 	switch {
+	case g.multipliesCodes(g.m): // which are prefetched, and nothing is packed
+		return 8
 	case g.m > skinny && count*g.m*g.n*g.k <= shortWork:
 		return 1
 	case g.m > skinny:

@@ -24,6 +24,8 @@ import (
 //	codes   of 4 bits: a dword for 8 rows, of which row i < 4 is nibble 2i, and row i+4 is nibble 2i+1
 //	        of 8 bits: a dword for 4 rows
 //
+// A matrix of float16 has tiles of one row: codes of 16 bits, which are the numbers.
+//
 // Element (k, j) is table[code]·(d·s) + −m·n, which is what package ggml says of it: the product is exact. m of Q4_1
 // and Q5_1 is added, and so is stored negated.
 type quantized struct {
@@ -38,6 +40,9 @@ type quantized struct {
 
 // quantizedOf returns how matrices of a type are packed; nil: they are not.
 func quantizedOf(t ggml.Type) *quantized {
+	if t == ggml.F16 {
+		return &quantized{Layout: ggml.Layout{Bits: 16, Group: 1}, tile: 1, bytes: 2 * panel}
+	}
 	l, ok := t.Layout()
 	if !ok {
 		return nil
@@ -92,6 +97,10 @@ func NewQuantized(t ggml.Type, data []byte, k, n int) *Packed {
 // an error.
 func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, row func(i int) []byte, n int) error {
 	p.check(j, n)
+	if t == ggml.F16 {
+		p.packFloat16(workers, j, row, n)
+		return nil
+	}
 	q, block := p.quantized, t.Bytes(p.quantized.tile)
 	errs := make([]error, panels(n))
 	p.each(workers, n, func(at, width int) {
@@ -119,6 +128,24 @@ func PackQuantized(workers *pool.Pool, p *Packed, j int, t ggml.Type, row func(i
 	return errors.Join(errs...)
 }
 
+// packFloat16 is PackQuantized for a matrix of float16.
+func (p *Packed) packFloat16(workers *pool.Pool, j int, row func(i int) []byte, n int) {
+	p.each(workers, n, func(at, width int) {
+		to := p.halves(0, j+at, p.K)
+		for l := range width {
+			from := row(at + l)
+			for k := range p.K {
+				to[k*panel+l] = binary.LittleEndian.Uint16(from[2*k:])
+			}
+		}
+	})
+}
+
+// halves are so many rows, from one on, of the panel with column j of a matrix of float16.
+func (p *Packed) halves(k, j, rows int) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(&p.tileAt(k, j)[0])), rows*panel)
+}
+
 // finite reports whether the scales of a block are numbers.
 func (q *quantized) finite(s *ggml.Split) bool {
 	const exponent = 0x7c00 // of float16
@@ -133,7 +160,7 @@ func (p *Packed) In(data []byte) *Packed {
 	return &Packed{K: p.K, N: p.N, Int8: p.Int8, quantized: p.quantized, bytes: data[:len(p.bytes)]}
 }
 
-// IsQuantized reports whether the matrix holds integers with scales.
+// IsQuantized reports whether the matrix holds blocks of a type of ggml.
 func (p *Packed) IsQuantized() bool { return p != nil && p.quantized != nil }
 
 // tileAt is the tile with element (k, j).
@@ -219,6 +246,10 @@ func (q *quantized) number(tile []byte, k, l int) float32 {
 // dequantize sets dst to rows [k, k+len(dst)/32) of the panel with column j.
 func (p *Packed) dequantize(dst []float32, k, j int) {
 	q := p.quantized
+	if q.Bits == 16 {
+		widenAllFloat16(dst, p.halves(k, j, len(dst)/panel))
+		return
+	}
 	var ds, dm [panel]float32
 	for at := 0; at < len(dst); {
 		tile, in := p.tileAt(k, j), k%q.tile
@@ -238,64 +269,73 @@ func (p *Packed) dequantize(dst []float32, k, j int) {
 func (b *block) dequantize(dst []float32, p *Packed, k, j int) {
 	q := p.quantized
 	in, rows := k%q.tile, len(dst)/panel
+	if q.Bits == 16 {
+		b.level.widenFloat16(dst, p.halves(k, j, rows))
+		return
+	}
 	whole := in == 0 && rows%q.tile == 0
 	if b.level.scales == nil || in%q.Group != 0 || rows%q.Group != 0 || !whole && in+rows > q.tile {
 		p.dequantize(dst, k, j)
 		return
 	}
-	tiles := max(1, rows/q.tile)
-	b.setCoded(p, k-in, j, tiles, tiles*q.bytes)
-	t := &b.s.coded
-	if !whole {
-		t.groups = rows / q.Group
-		bits := q.Bits
-		if bits == 5 {
-			bits, t.fifths = 4, unsafe.Add(t.fifths, in*panel/8)
-		}
-		t.codes = unsafe.Add(t.codes, in*panel*bits/8) // at once: no pointer may lie behind the matrix, even for a moment
-		t.scales = unsafe.Add(t.scales, in/q.Group*8*panel)
-	}
-	t.c = unsafe.Pointer(&dst[0])
-	b.level.dequantize(t)
+	b.setCoded(p, k, j, rows, ceil(rows, q.tile)*q.bytes)
+	b.s.coded.c = unsafe.Pointer(&dst[0])
+	b.level.dequantize(&b.s.coded)
 }
 
-// setCoded tells kernels of some tiles of the panel with column j from row k on, and computes their scales. Those that
-// are so many bytes ahead are needed later.
-func (b *block) setCoded(p *Packed, k, j, tiles, ahead int) {
+// setCoded tells kernels of rows [k, k+rows) of the panel with column j, which are tiles, or groups of a tile, and
+// computes their scales. Those that are so many bytes ahead are needed later.
+func (b *block) setCoded(p *Packed, k, j, rows, ahead int) {
 	q := p.quantized
-	each := q.tile / q.Group
+	in, bits := k%q.tile, q.Bits
+	t := coded{
+		table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small), kernel: q.Bits - 4,
+		tiles: ceil(rows, q.tile), groups: min(rows, q.tile) / q.Group, lines: q.Group / 8,
+		step: q.code, fifthStep: q.bytes - q.tile*panel/8,
+	}
+	switch q.Bits {
+	case 5:
+		bits = 4
+	case 8:
+		t.lines, t.kernel = 2*t.lines, 2
+	}
 	tile := unsafe.Pointer(&p.tileAt(k, j)[0])
-	b.s.coded = coded{
-		codes: unsafe.Add(tile, q.code), fifths: unsafe.Add(tile, q.fifthAt),
-		table: unsafe.Pointer(&q.Table), small: unsafe.Pointer(&q.small),
-		scales: b.scalesOf(p, tile, tiles, ahead, 0), tiles: tiles, groups: each, lines: q.Group / 8,
-		step: q.code, fifthStep: q.bytes - q.tile*panel/8, kernel: q.Bits - 4,
+	// No pointer may lie behind the matrix, not even for a moment.
+	t.codes, t.fifths = unsafe.Add(tile, q.code+in*panel*bits/8), unsafe.Add(tile, q.fifthAt+in*panel/8)
+	b.s.scaling = q.scaling(tile, t.tiles, t.groups)
+	b.s.scaling.ahead = ahead
+	if group := in / q.Group * panel; q.Super {
+		b.s.scaling.s += group
+		if q.Min {
+			b.s.scaling.n += group
+		}
 	}
-	if q.Bits == 8 {
-		b.s.coded.lines *= 2
-		b.s.coded.kernel = 2
-	}
+	t.scales = b.scale(0)
+	b.s.coded = t
 }
 
-// scalesOf computes the scales of some tiles of a panel, in memory of its own for each of two panels.
-func (b *block) scalesOf(p *Packed, tile unsafe.Pointer, tiles, ahead, which int) unsafe.Pointer {
-	q := p.quantized
-	size := tiles * q.tile / q.Group * 2 * panel
-	dst := unsafe.Pointer(&b.s.scales.take(2 * size)[which*size])
-	b.s.scaling = scaling{
-		dst: dst, tile: tile, m: q.mAt, s: q.sAt, n: q.nAt, tiles: tiles, step: q.bytes, ahead: ahead,
-		groups: q.tile / q.Group,
-	}
+// scaling tells of the scales of so many groups of each of some tiles of a panel.
+func (q *quantized) scaling(tile unsafe.Pointer, tiles, groups int) scaling {
+	t := scaling{tile: tile, m: q.mAt, s: q.sAt, n: q.nAt, tiles: tiles, step: q.bytes, groups: groups}
 	if q.bfloat16 {
-		b.s.scaling.bfloat16 = 1
+		t.bfloat16 = 1
 	}
-	b.level.scales(&b.s.scaling)
-	return dst
+	return t
+}
+
+// scale computes scales, in memory of its own for each of two panels.
+func (b *block) scale(which int) unsafe.Pointer {
+	t := &b.s.scaling
+	size := t.tiles * t.groups * 2 * panel
+	t.dst = unsafe.Pointer(&b.s.scales.take(2 * size)[which*size])
+	b.level.scales(t)
+	return t.dst
 }
 
 // multipliesCodes reports whether kernels multiply so many rows of A by codes in registers.
 func (g *call) multipliesCodes(rows int) bool {
-	return g.b.packed.IsQuantized() && !g.b.transposed && rows <= g.level.codedRows && g.a.Col == 1
+	p := g.b.packed
+	return p.IsQuantized() && p.quantized.Bits <= 8 && !g.b.transposed && rows <= g.level.codedRows && g.a.Col == 1
 }
 
 // multiplyCodes goes through the contracted axis of one or two panels before those that follow: the codes of a panel
@@ -323,16 +363,15 @@ func (b *block) multiplyPanels(j, width int) {
 	if width > panel && b.k0+b.kc == b.k {
 		ahead += p.K / q.tile * q.bytes
 	}
-	b.setCoded(p, b.k0, b.j0+j, b.kc/q.tile, ahead)
+	b.setCoded(p, b.k0, b.j0+j, b.kc, ahead)
 	t := &b.s.coded
 	t.mode, t.lanes = b.mode, 1<<width-1
 	kernel := t.kernel * (1 + b.level.multiplyRows)
 	if width > panel {
 		kernel--
-		t.panel = p.K / q.tile * q.bytes
-		second := unsafe.Pointer(&p.tileAt(b.k0, b.j0+j+panel)[0])
-		t.ahead = ahead
-		t.scalesPanel = int(uintptr(b.scalesOf(p, second, t.tiles, ahead, 1)) - uintptr(t.scales))
+		t.panel, t.ahead = p.K/q.tile*q.bytes, ahead
+		b.s.scaling.tile = unsafe.Add(b.s.scaling.tile, t.panel)
+		t.scalesPanel = int(uintptr(b.scale(1)) - uintptr(t.scales))
 	}
 	t.aRow, t.cRow = 4*b.a.Row, 4*b.out.Row
 	for _, run := range splitRows(b.mb, b.level.multiplyRows) {
@@ -359,6 +398,10 @@ func (b *block) multiplyPanels(j, width int) {
 func (p *Packed) column(dst []float32, j int) {
 	q, l := p.quantized, j%panel
 	for k := 0; k < p.K; k += q.tile {
+		if q.Bits == 16 {
+			dst[k] = float16.Float32(p.halves(k, j, 1)[l])
+			continue
+		}
 		tile := p.tileAt(k, j)
 		for g := range q.tile / q.Group {
 			d, m := q.scale(tile, g, l)

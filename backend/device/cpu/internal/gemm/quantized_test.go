@@ -10,7 +10,7 @@ import (
 )
 
 var quantizedTypes = []ggml.Type{ggml.Q4_0, ggml.Q4_1, ggml.Q5_0, ggml.Q5_1, ggml.Q8_0, ggml.Q2_K, ggml.Q3_K, ggml.Q4_K,
-	ggml.Q5_K, ggml.Q6_K, ggml.IQ4_NL, ggml.IQ4_XS, ggml.MXFP4}
+	ggml.Q5_K, ggml.Q6_K, ggml.IQ4_NL, ggml.IQ4_XS, ggml.MXFP4, ggml.F16}
 
 // randomQuantized is a random [k, n] matrix of a type, packed, and as float32 numbers of its columns.
 func randomQuantized(rng *rand.Rand, t ggml.Type, k, n int) (*Packed, []float32) {

@@ -11,8 +11,9 @@ import (
 	"github.com/goart-dev/art/internal/ggml"
 )
 
-// BenchmarkQuantized measures products with quantized matrices on two workers, each in turn with the same product with a
-// float32 matrix: float32/x is the time of that over its own. Matrices come from memory, as those of a model do.
+// BenchmarkQuantized measures products with quantized matrices on two workers, each in turn with the same product with
+// a float32 matrix: float32/x is the time of that over its own. Matrices come from memory, as those of a model do.
+// A negative number of rows is that of a product with the transposed matrix, as for a gradient.
 func BenchmarkQuantized(b *testing.B) {
 	const k, n, bytes = 1536, 8960, 192 << 20
 	rng := rand.New(rand.NewPCG(1, 1))

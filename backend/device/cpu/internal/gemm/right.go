@@ -265,6 +265,12 @@ func (b *block) transposePanels(dst []float32, p *Packed, j, width int) {
 			src = p.full[from:]
 		case p.quantized != nil:
 			b.dequantize(src[:width*panel], p, j, at)
+			if b.level.blocks != nil && width == panel && n == panel {
+				b.s.packing = packing{dst: unsafe.Pointer(&dst[k*panel]), src: unsafe.Pointer(&src[0]), k: 1}
+				b.level.blocks(&b.s.packing)
+				k += n
+				continue
+			}
 			src = src[at%panel:]
 		default:
 			b.level.widen(src[:size], p.half[from:from+size])

@@ -104,7 +104,8 @@ const (
 // rate of its multiply-adds, takes 1.1 times as long for 16.
 var codedRows = byProcessor(32, 8, 8)
 
-// codedPart is how many rows of a panel of codes are made numbers at once: 16 KB, which stay in L1 beside the rows of A.
+// codedPart is how many rows of a panel of codes are made numbers at once: 16 KB, which stay in L1 beside the rows of
+// A. Other values are not measured.
 const codedPart = 128
 
 // Rows of A that are whole pages apart share a set of L1.

@@ -73,16 +73,27 @@ func transposeBlocksAVX512(s *source) {
 	packEnd(s)
 }
 
-// widen writes a kernel that widens a multiple of 16 numbers.
+// widen writes kernels that widen a multiple of 16 numbers of bfloat16 or float16.
 func (m amd64) widen(s *source) {
-	fmt.Fprintf(s, "\n// func widen%[1]s\nTEXT ·widen%[1]s(SB), NOSPLIT, $0-24\n", m.name)
+	for _, name := range []string{"widen", "widenFloat16"} {
+		m.widenAs(s, name, name == "widenFloat16")
+	}
+}
+
+func (m amd64) widenAs(s *source, name string, float16 bool) {
+	fmt.Fprintf(s, "\n// func %[1]s\nTEXT ·%[1]s(SB), NOSPLIT, $0-24\n", name+m.name)
 	s.op("MOVQ dst+0(FP), DI")
 	s.op("MOVQ src+8(FP), SI")
 	s.op("MOVQ n+16(FP), BX")
 	s.label("numbers")
+	s.op("PREFETCHT0 1024(SI)")
 	for v := range 64 / m.bytes {
-		s.op("VPMOVZXWD %d(SI), %s", v*m.bytes/2, m.reg(v))
-		s.op("VPSLLD $16, %s, %s", m.reg(v), m.reg(v))
+		if float16 {
+			s.op("VCVTPH2PS %d(SI), %s", v*m.bytes/2, m.reg(v))
+		} else {
+			s.op("VPMOVZXWD %d(SI), %s", v*m.bytes/2, m.reg(v))
+			s.op("VPSLLD $16, %s, %s", m.reg(v), m.reg(v))
+		}
 		s.op("VMOVUPS %s, %d(DI)", m.reg(v), v*m.bytes)
 	}
 	s.op("ADDQ $32, SI")
