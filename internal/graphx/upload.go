@@ -35,8 +35,8 @@ type Packer interface {
 }
 
 // QuantizedPacker is a [Packer] that can store the blocks of a quantized type of ggml, or float16 numbers, and
-// multiplies by the float32 numbers that they stand for. With rounds, the products of rows with a quantized matrix round
-// these to 8 bits; the gradient of the rows is the product without rounding.
+// multiplies by the float32 numbers that they stand for. With rounds, the products of rows with a quantized matrix
+// round these to 8 bits; the gradient of the rows is the product without rounding.
 type QuantizedPacker interface {
 	PackQuantized(t ggml.Type, rows, columns int, rounds bool, row func(i int) []byte) (compute.Buffer, error)
 	// QuantizedBytes is what a matrix takes; false: it is not stored like that.

@@ -228,6 +228,28 @@ func TestPackQuantized_Memory(t *testing.T) {
 
 // TestPackQuantized_Rounds: with a matrix that has activations rounded, rows are gathered and gradients computed as
 // without, and other products are near; so is all with a copy.
+// TestPackQuantized_Finite: what is refused is what package ggml says.
+func TestPackQuantized_Finite(t *testing.T) {
+	d := newDevice(t, 2)
+	for _, kind := range []ggml.Type{ggml.MXFP4, ggml.Q4_0, ggml.Q4_1, ggml.Q4_K, ggml.Q6_K, ggml.Q8_0} {
+		seen := map[bool]int{}
+		for i := range 256 {
+			block := make([]byte, kind.Bytes(kind.Block()))
+			for at := range block {
+				block[at] = byte(i) // the scale, wherever it is
+			}
+			_, err := d.PackQuantized(kind, 1, kind.Block(), false, func(int) []byte { return block })
+			if want := kind.Finite(block); (err == nil) != want {
+				t.Errorf("%v of %#x: %v, finite is %v", kind, i, err, want)
+			}
+			seen[err == nil]++
+		}
+		if seen[true] == 0 || seen[false] == 0 {
+			t.Errorf("%v: %v", kind, seen)
+		}
+	}
+}
+
 func TestPackQuantized_Rounds(t *testing.T) {
 	d := newDevice(t, 2)
 	const rows, columns = 70, 512

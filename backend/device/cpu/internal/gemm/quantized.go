@@ -146,11 +146,11 @@ func (p *Packed) halves(k, j, rows int) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(&p.tileAt(k, j)[0])), rows*panel)
 }
 
-// finite reports whether the scales of a block are numbers.
+// finite reports of a block what [ggml.Type.Finite] does: whether its scales, and so its elements, are numbers.
 func (q *quantized) finite(s *ggml.Split) bool {
 	const exponent = 0x7c00 // of float16
 	if q.bfloat16 {
-		return s.D&0x7f80 != 0x7f80
+		return s.D < 0x7e00 // 2^125, of which an element is up to 12 times
 	}
 	return s.D&exponent != exponent && s.M&exponent != exponent
 }
