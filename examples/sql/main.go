@@ -208,7 +208,7 @@ func (e *experiment) train(ctx context.Context, last float64) (float64, error) {
 			"tokens %3.0f  %v\n", b.Step, m["reward"], 100*m["right"], 100*m["near"], 100*m["ran"],
 			int(result.Metrics["data/groups_trainable"]), len(groups), result.Metrics["loss/entropy"], m["tokens"],
 			time.Since(start).Round(time.Second))
-		if e.model.Step()%max(1, *every) == 0 || e.model.Step() == *steps {
+		if e.due() {
 			if last, err = e.evaluate(ctx); err != nil {
 				return 0, err
 			}

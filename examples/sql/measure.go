@@ -72,15 +72,26 @@ func by(next policy, begin []art.Message) rollout {
 	}
 }
 
-// measured returns the mean reward at the step of the run: logged before the run was stopped, or else measured now.
+// due reports whether the step of the run is one of those that are measured.
+func (e *experiment) due() bool {
+	step := e.model.Step()
+	return step%max(1, *every) == 0 || step == *steps || step == 1 && *demos > 0
+}
+
+// measured returns the last mean reward that was logged before the run was stopped, or measures where one is missing.
 func (e *experiment) measured(ctx context.Context) (float64, error) {
 	rows, err := e.backend.History(ctx, e.model)
 	if err != nil {
 		return 0, err
 	}
-	if mean, ok := art.Logged(rows, "val/reward", e.model.Step()); ok {
-		fmt.Printf("model, step %-10d %7.3f  as measured before\n", e.model.Step(), mean)
-		return mean, e.gains()
+	for step := e.model.Step(); step >= 0; step-- {
+		if mean, ok := art.Logged(rows, "val/reward", step); ok {
+			fmt.Printf("model, step %-10d %7.3f  as measured before\n", step, mean)
+			return mean, e.gains()
+		}
+		if step == e.model.Step() && e.due() {
+			break
+		}
 	}
 	return e.evaluate(ctx)
 }
