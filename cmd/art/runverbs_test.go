@@ -567,7 +567,7 @@ func TestSFT_Trained(t *testing.T) {
 		"--rank-of down_proj=x":           `"x" is not a number`,
 		"--rank-of a=1 --rank-of a=2":     `"a" is given twice`,
 		"--weights int8":                  `use "float32" or "bfloat16"`,
-		"--activations int8":              `set Weights of local.Options to "stored"`,
+		"--activations int8":              `the device holds no quantized matrices of "tiny"`,
 		"--keep -1":                       "--keep -1: want the number of steps",
 		"--rank -1":                       "LoRA rank is -1",
 		"--rank-of z_proj=2":              `pattern "z_proj" of ranks matches no layer`,
