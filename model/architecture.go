@@ -4,82 +4,108 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
+
+	. "github.com/gomlx/gomlx/core/graph"
 )
 
 // architecture is how the models of one model_type are built.
 type architecture struct {
 	modelType string
-	class     string   // its entry in "architectures"
+	class     string   // its entry in "architectures"; "" where it is only within a wrapperType
 	reads     []string // the forwardKeys that it builds
+	windowed  bool     // without a key there is a sliding window
 	// defaults sets the defaults that transformers has for keys that are absent from a file; keys are those present. nil:
 	// only the defaults that all architectures share.
 	defaults func(c *Config, keys map[string]json.RawMessage) error
-	// describe returns the blocks of a model, and checks what is specific to this architecture.
+	// describe returns the pieces of a model, and checks what is specific to this architecture.
 	describe func(c *Config, check checker) *design
 }
 
 // architectures are all that this package builds. To add one, see docs/models.md.
 func architectures() []architecture {
-	return []architecture{gemma3, granite, llama, mistral, qwen2, qwen3, qwen3MoE}
+	return []architecture{exaone4, gemma3, granite, graniteHybrid, llama, mistral, olmo2, phi3, qwen2, qwen25VL, qwen3,
+		qwen3MoE, qwen3VL, seedOSS, smolLM3}
 }
 
 func (c *Config) architecture() (*architecture, error) {
 	var types, classes []string
 	for _, a := range architectures() {
-		if a.modelType == c.ModelType && (len(c.Architectures) == 0 || slices.Contains(c.Architectures, a.class)) {
+		fits := len(c.Architectures) == 0 || slices.Contains(c.Architectures, a.class)
+		if a.modelType == c.ModelType && (c.wrapper != nil || a.class != "" && fits) {
 			return &a, nil
 		}
-		types, classes = append(types, a.modelType), append(classes, a.class)
+		if a.class != "" {
+			types, classes = append(types, a.modelType), append(classes, a.class)
+		}
 	}
 	if slices.Contains(types, c.ModelType) {
 		return nil, fmt.Errorf("architectures %q is not supported with model_type %q: this version builds %s",
 			c.Architectures, c.ModelType, strings.Join(classes, ", "))
 	}
+	for _, w := range wrapperTypes() {
+		types = append(types, w.modelType)
+	}
 	return nil, fmt.Errorf("model_type %q is not supported: this version builds %s", c.ModelType,
 		strings.Join(types, ", "))
 }
 
-// design holds everything in which the models that this package builds differ: [Forward] and the list of tensors depend
-// on it alone, never on the name of an architecture.
+// design is a model as its pieces. [Forward], the tensors of a checkpoint and of a GGUF file, and the layers that an
+// adapter may attach to are derived from it alone, never from the name of an architecture.
 type design struct {
-	qkvBias, outBias, mlpBias bool
-	// headNorm normalises queries and keys, head by head.
-	headNorm bool
-	// normOffset is added to the weights of norms.
-	normOffset float64
-	// postNorm normalises the outputs of attention and MLP too.
-	postNorm bool
-	// sparse says that some layers have experts.
-	sparse     bool
-	activation activation
-
-	embedScale    float64 // multiplies the embedding
-	queryScale    float64 // multiplies queries
-	residualScale float64 // multiplies what a layer adds to the residual stream
-	logitScale    float64 // multiplies logits
-	scoreCap      float64 // attention scores s become cap tanh(s / cap); 0 is no cap
-	logitCap      float64 // the same for logits
-
-	layers []layer
+	embedding embedding
+	layers    []layer
+	norm      norm // of what the last layer returns
+	head      head
 }
 
+type embedding struct {
+	scale  float64 // multiplies what is looked up
+	frozen bool    // no adapter attaches
+}
+
+type head struct {
+	scale float64 // multiplies logits
+	cap   float64 // logits z become cap tanh(z / cap); 0 is no cap
+}
+
+// layer is a block: attention and a feed-forward, each joined to the residual stream. It is comparable: layers with
+// equal ones take the same memory.
 type layer struct {
-	window  int // tokens that a token attends to, itself included; 0 is no window
-	rope    rope
-	experts bool // the MLP is a mixture of experts
+	selfAttention
+	mixing  residual
+	feed    feedForward
+	feeding residual
 }
 
-// plain is a design with nothing special: a Llama without biases.
+// feedForward is an [mlp] or [experts].
+type feedForward interface {
+	// build applies it to x [B, T, D]. at precedes its names.
+	build(f *Forward, x *Node, at string) *Node
+	list(l *tensorList, at place)
+}
+
+// plain is a design with nothing special: a Llama, with biases if configured.
 func plain(c *Config, check checker) *design {
-	d := &design{activation: activationOf(c.HiddenAct, "hidden_act", check), queryScale: 1 / math.Sqrt(float64(c.HeadDim)),
-		embedScale: 1, residualScale: 1, logitScale: 1}
+	checkActivation(c.HiddenAct, "hidden_act", check)
+	d := &design{
+		embedding: embedding{scale: 1}, norm: norm{name: "norm", file: "output_norm", size: c.HiddenSize}, head: head{scale: 1},
+	}
 	for range c.NumLayers {
-		d.layers = append(d.layers, layer{rope: c.rope()})
+		d.layers = append(d.layers, layer{
+			selfAttention: c.selfAttention(),
+			mixing:        residual{before: c.norm("input_layernorm", "attn_norm"), scale: 1},
+			feed:          c.mlp(),
+			feeding:       residual{before: c.norm("post_attention_layernorm", "ffn_norm"), scale: 1},
+		})
 	}
 	return d
+}
+
+// norm returns one of hidden states.
+func (c *Config) norm(name, file string) norm {
+	return norm{name: name, file: file, size: c.HiddenSize}
 }
 
 func (c *Config) design() *design {
@@ -93,11 +119,9 @@ func (c *Config) design() *design {
 // activations are those that there are, by their names in transformers.
 var activations = map[string]activation{"silu": silu, "gelu_pytorch_tanh": geluTanh}
 
-func activationOf(name, key string, check checker) activation {
-	a := activations[name]
-	check(a != nil, "%s %q is not supported: this version has %s", key, name,
+func checkActivation(name, key string, check checker) {
+	check(activations[name] != nil, "%s %q is not supported: this version has %s", key, name,
 		strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
-	return a
 }
 
 // slide sets the window of the layers that LayerTypes marks as sliding.
@@ -110,6 +134,20 @@ func (d *design) slide(c *Config, check checker) {
 			check(c.SlidingWindow > 0, "layer_types: layer %d is %s, and there is no sliding_window", i, layerSliding)
 			d.layers[i].window = c.SlidingWindow
 		}
+	}
+}
+
+// alternate sets the types of layers: n-1 with a window, and then one without.
+func (c *Config) alternate(n int) {
+	for i := range min(c.NumLayers, mostLayers) {
+		c.LayerTypes = append(c.LayerTypes, map[bool]string{true: layerFull, false: layerSliding}[(i+1)%n == 0])
+	}
+}
+
+// unsaid sets what a key that a file leaves out stands for; null says something.
+func unsaid[T any](keys map[string]json.RawMessage, key string, to *T, value T) {
+	if _, ok := keys[key]; !ok {
+		*to = value
 	}
 }
 

@@ -219,40 +219,6 @@ func (a *attention) load(cached *Node) *Node {
 	return Reshape(x, -1, d[0], a.size, d[3])
 }
 
-// build is grouped-query attention (Ainslie et al. 2023) with rotary embeddings; some models normalise queries and keys
-// before the rotation:
-//
-//	softmax(scale q kᵀ) v
-//
-// A cap bounds the scores (Bello et al. 2016; Gemma Team 2024): s becomes cap tanh(s / cap).
-func (a *attention) build(f *Forward, d *design, l layer, x *Node, p string, cached *past) (*Node, KV) {
-	c := f.Config
-	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
-	k, e := c.NumKVHeads, c.HeadDim
-	split := func(name string, heads int) *Node {
-		return Reshape(f.linear(x, p+name, d.qkvBias), b, t, heads, e)
-	}
-	rotated := func(name string, heads int) *Node {
-		y := split(name+"_proj", heads)
-		if d.headNorm {
-			y = f.norm(d, y, p+name+"_norm.weight")
-		}
-		return a.rotation(l.rope, e).rotate(y)
-	}
-	q, key := rotated("q", c.NumHeads), rotated("k", k)
-	value := split("v_proj", k)
-	var y *Node // [B, T, H*E]
-	var next KV
-	if len(a.parts) > 1 {
-		y = a.join(d, l, q, KV{K: key, V: value})
-	} else {
-		var all KV
-		all, next = a.remember(KV{K: key, V: value}, cached)
-		y = a.parts[0].attend(d, l, q, all, cached)
-	}
-	return f.linear(y, p+"o_proj", d.outBias), next
-}
-
 // remember returns the keys and values that the tokens of a pass attend to, [B, K, S, E], and those that it ends with:
 // the new ones, [B, T, K, E], or a cache that they are stored in. cached may be nil.
 func (a *attention) remember(fresh KV, cached *past) (all, next KV) {
@@ -268,24 +234,24 @@ func (a *attention) remember(fresh KV, cached *past) (all, next KV) {
 }
 
 // attend builds attention of queries [R, T, H, E] to keys and values [R, K, S, E], and a prefix if any: [R, T, H*E].
-func (p *part) attend(d *design, l layer, q *Node, all KV, cached *past) *Node {
-	if p.aligned && p.hasKernel(d, l, p.length) {
-		return p.kernel(q, all, d.queryScale)
+func (p *part) attend(l selfAttention, q *Node, all KV, cached *past) *Node {
+	if p.aligned && p.hasKernel(l, p.length) {
+		return p.kernel(q, all, l.scale)
 	}
 	b, t, e := p.rows, p.length, q.Shape().Dim(3)
 	k, s := all.K.Shape().Dim(1), all.K.Shape().Dim(2)
 	g := q.Shape().Dim(2) / k
-	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), d.queryScale) // [R, K, G, T, E]
-	var y *Node                                                                             // [R, K, G, T, E]
+	q = MulScalar(TransposeAllAxes(Reshape(q, b, t, k, g, e), 0, 2, 3, 1, 4), l.scale) // [R, K, G, T, E]
+	var y *Node                                                                        // [R, K, G, T, E]
 	switch device := q.Graph().Backend(); {
 	case p.prefix != nil:
-		y = p.attendPrefix(q, all, *cached.prefix, l.window, d.scoreCap)
+		y = p.attendPrefix(q, all, *cached.prefix, l.window, l.cap)
 	case inTiles(device, t, s):
-		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, d.scoreCap, tileSize)
+		y = p.attendTiles(q, KV{K: float32s(all.K), V: float32s(all.V)}, l.window, l.cap, tileSize)
 	default:
 		fused := ProfileOf(device).FusedAttention
 		y = (&pieces{
-			part: p, window: l.window, limit: d.scoreCap, most: pieceQueries(b, t, s, k*g, fused), fused: fused,
+			part: p, window: l.window, limit: l.cap, most: pieceQueries(b, t, s, k*g, fused), fused: fused,
 			q: q, k: all.K, v: all.V,
 		}).build()
 	}
@@ -342,8 +308,8 @@ func (f *Forward) flash(g *Graph) bool {
 type kernel func(q *Node, all KV, scale float64) *Node
 
 // hasKernel reports whether the kernel of a device computes the attention of a layer to some tokens.
-func (p *part) hasKernel(d *design, l layer, tokens int) bool {
-	return p.kernel != nil && d.scoreCap == 0 && (l.window == 0 || l.window >= tokens)
+func (p *part) hasKernel(l selfAttention, tokens int) bool {
+	return p.kernel != nil && l.cap == 0 && (l.window == 0 || l.window >= tokens)
 }
 
 // attendFlash builds the causal attention of queries [R, T, H, E] to keys and values [R, K, T, E]: [R, T, H*E]. Where

@@ -53,15 +53,15 @@ func (a *attention) branch(in Input) {
 }
 
 // join builds and joins the attention of each part, [1, M, H*E]: q is [1, M, H, E], keys and values are [1, M, K, E].
-func (a *attention) join(d *design, l layer, q *Node, fresh KV) *Node {
+func (a *attention) join(l selfAttention, q *Node, fresh KV) *Node {
 	var list []*Node
 	for _, p := range a.parts {
 		kv := KV{K: p.gather(fresh.K), V: p.gather(fresh.V)}
 		var y *Node
-		if p.computesWhole(d, l) {
-			y = p.attendWhole(d, q, kv)
+		if p.computesWhole(l) {
+			y = p.attendWhole(l, q, kv)
 		} else {
-			y = p.attend(d, l, p.slice(q), kv, nil)
+			y = p.attend(l, p.slice(q), kv, nil)
 		}
 		list = append(list, Reshape(y, 1, p.rows*p.length, -1))
 	}
@@ -74,21 +74,21 @@ const wholeParts = 4
 
 // computesWhole reports whether the kernel of the device computes the whole rows that branches end. It computes scores
 // several times as fast as attention that keeps them, and so may compute more.
-func (p *part) computesWhole(d *design, l layer) bool {
+func (p *part) computesWhole(l selfAttention) bool {
 	if p.keys == nil {
 		return false
 	}
 	s := p.keys.Shape().Dim(1)
-	return p.hasKernel(d, l, s) && s <= 2*wholeParts*p.length
+	return p.hasKernel(l, s) && s <= 2*wholeParts*p.length
 }
 
 // attendWhole builds the attention of a part, [R, T, H*E], from that of whole rows with what they go on from. Merging
 // parts by log(sum(exp)) would compute less, but the kernel has no gradient of that. Queries of what is shared are
 // computed for each row again, and dropped. q is [1, M, H, E].
-func (p *part) attendWhole(d *design, q *Node, all KV) *Node {
+func (p *part) attendWhole(l selfAttention, q *Node, all KV) *Node {
 	h, e, s := q.Shape().Dim(2), q.Shape().Dim(3), p.keys.Shape().Dim(1)
 	rows := Reshape(Gather(Reshape(q, -1, h*e), p.keys), p.rows, s, h, e)
-	y := p.kernel(rows, all, d.queryScale) // [R, S, H*E]
+	y := p.kernel(rows, all, l.scale) // [R, S, H*E]
 	position := Reshape(Slice(p.query, AxisRange(), AxisRange(), AxisElem(0)), p.rows, p.length)
 	position = MinScalar(position, int32(s-1)) // padding may exceed it
 	row := Iota(q.Graph(), shapeI32(p.rows, p.length), 0)

@@ -50,7 +50,7 @@ func TestBranches_Whole(t *testing.T) {
 			for _, p := range a.parts {
 				p.kernel = k
 			}
-			y := a.join(&design{queryScale: 0.3}, layer{}, in[0], KV{K: in[1], V: in[2]})
+			y := a.join(selfAttention{scale: 0.3}, in[0], KV{K: in[1], V: in[2]})
 			y = Mul(y, BroadcastToDims(in[6], y.Shape().Dimensions...))
 			return append([]*Node{y}, Gradient(ReduceAllSum(Mul(y, in[3])), in[0], in[1], in[2])...)
 		}, inputs...)
@@ -63,7 +63,7 @@ func TestBranches_Whole(t *testing.T) {
 	got := run(func(q *Node, all KV, scale float64) *Node {
 		calls++
 		p := causal(Zeros(q.Graph(), shapeI32(q.Shape().Dim(0), q.Shape().Dim(1))))
-		return p.attend(&design{queryScale: scale}, layer{}, q, all, nil)
+		return p.attend(selfAttention{scale: scale}, q, all, nil)
 	})
 	require.Equal(t, 2, calls, "of the rows, and of the branches")
 	for i, name := range []string{"output", "gradient of queries", "of keys", "of values"} {
@@ -84,15 +84,15 @@ func prefix(first int32, n int) []int32 {
 // it or cap their scores.
 func TestBranches_ComputesWhole(t *testing.T) {
 	graphtest.Run(t, graphtest.Device(t), func(in []*Node) []*Node {
-		of := func(length, size int, d design, l layer) bool {
+		of := func(length, size int, l selfAttention) bool {
 			p := &part{length: length, keys: Zeros(in[0].Graph(), shapeI32(1, size, 1)), kernel: attendFlash}
-			return p.computesWhole(&d, l)
+			return p.computesWhole(l)
 		}
-		require.True(t, of(512, 1024, design{}, layer{}))
-		require.True(t, of(128, 1024, design{}, layer{window: 1024}))
-		require.False(t, of(127, 1024, design{}, layer{}))
-		require.False(t, of(512, 1024, design{scoreCap: 50}, layer{}))
-		require.False(t, of(512, 1024, design{}, layer{window: 1023}))
+		require.True(t, of(512, 1024, selfAttention{}))
+		require.True(t, of(128, 1024, selfAttention{window: 1024}))
+		require.False(t, of(127, 1024, selfAttention{}))
+		require.False(t, of(512, 1024, selfAttention{cap: 50}))
+		require.False(t, of(512, 1024, selfAttention{window: 1023}))
 		return in
 	}, graphtest.Tensor([]float32{0}, 1))
 }

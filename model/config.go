@@ -3,7 +3,9 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -39,6 +41,8 @@ type Config struct {
 	HiddenAct     string       `json:"hidden_act,omitempty"` // "silu" or "gelu_pytorch_tanh"
 	AttentionBias bool         `json:"attention_bias"`
 	MLPBias       bool         `json:"mlp_bias,omitempty"`
+	// AttentionOutBias is that of the output of attention, where AttentionBias is not.
+	AttentionOutBias bool `json:"attention_out_bias,omitempty"`
 
 	// SlidingWindow is the number of tokens that a layer with a window attends to, each token itself included. 0 is no
 	// window.
@@ -48,6 +52,13 @@ type Config struct {
 	// LayerTypes is "sliding_attention" or "full_attention" for each layer, for architectures in which only some have the
 	// window. nil is "full_attention" for all.
 	LayerTypes []string `json:"layer_types,omitempty"`
+
+	// RopeLayers has a 1 for each layer with rotary embeddings, and a 0 for others.
+	RopeLayers []int `json:"no_rope_layers,omitempty"`
+	// PositionEmbedding is "rope", or of Granite 4's models empty for no positions.
+	PositionEmbedding string `json:"position_embedding_type,omitempty"`
+	// SharedIntermediateSize is of the MLP of Granite 4's models.
+	SharedIntermediateSize int `json:"shared_intermediate_size,omitempty"`
 
 	// Gemma 3's.
 	RopeLocalTheta   float64 `json:"rope_local_base_freq,omitempty"` // of layers with a window
@@ -74,6 +85,8 @@ type Config struct {
 	// EOSTokenID is a number or a list of numbers. It is only kept: the tokenizer's files decide what ends a reply.
 	EOSTokenID json.RawMessage `json:"eos_token_id,omitempty"`
 
+	// wrapper is of a model that reads images too, whose text model this is. nil: of none.
+	wrapper *wrapper
 	// extra are the keys of a file that are not read, and are written back.
 	extra map[string]json.RawMessage
 }
@@ -89,7 +102,7 @@ func LoadConfig(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return loadGGUFConfig(path)
 	}
-	data, err := os.ReadFile(filepath.Join(path, ConfigFile))
+	data, err := readBounded(filepath.Join(path, ConfigFile))
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
@@ -98,6 +111,21 @@ func LoadConfig(path string) (*Config, error) {
 		return nil, fmt.Errorf("%w (in %s)", err, path)
 	}
 	return c, nil
+}
+
+// mostConfig bounds a config.json: published ones have some kilobytes.
+const mostConfig = 8 << 20
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	if err == nil && len(data) > mostConfig {
+		err = fmt.Errorf("%s has more than %d bytes: it is no configuration of a model", path, mostConfig)
+	}
+	return data, errors.Join(err, f.Close())
 }
 
 // ParseConfig reads a config.json, as transformers 4 or 5 writes it, with transformers' defaults for absent keys. A key
@@ -118,7 +146,11 @@ func ParseConfig(data []byte) (*Config, error) {
 }
 
 func (c *Config) read(keys map[string]json.RawMessage) error {
-	a, err := readArchitecture(keys) // first: another architecture's keys may have other types
+	keys, err := c.unwrap(keys)
+	if err != nil {
+		return err
+	}
+	a, err := c.readArchitecture(keys) // first: another architecture's keys may have other types
 	if err != nil {
 		return err
 	}
@@ -131,7 +163,7 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if _, ok := keys["rms_norm_eps"]; !ok {
 		c.RMSNormEps = 1e-6
 	}
-	if _, ok := keys["hidden_act"]; !ok && a.modelType != gemma3.modelType { // which has hidden_activation
+	if _, ok := keys["hidden_act"]; !ok && !slices.Contains(a.reads, "hidden_activation") {
 		c.HiddenAct = "silu"
 	}
 	if c.HeadDim == 0 && c.NumHeads > 0 {
@@ -167,20 +199,26 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-func readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
-	var c Config
-	for key, to := range map[string]any{"model_type": &c.ModelType, "architectures": &c.Architectures} {
-		if v, ok := keys[key]; ok {
-			if err := json.Unmarshal(v, to); err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
-			}
-		}
+func (c *Config) readArchitecture(keys map[string]json.RawMessage) (*architecture, error) {
+	if err := c.readType(keys); err != nil {
+		return nil, err
 	}
 	a, err := c.architecture()
-	if what := describe(&c, keys); err != nil && what != "" {
+	if what := describe(c, keys); err != nil && what != "" {
 		err = fmt.Errorf("the checkpoint is %s: %w", what, err)
 	}
 	return a, err
+}
+
+func (c *Config) readType(keys map[string]json.RawMessage) error {
+	for key, to := range map[string]any{"model_type": &c.ModelType, "architectures": &c.Architectures} {
+		if v, ok := keys[key]; ok {
+			if err := json.Unmarshal(v, to); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return nil
 }
 
 // readKnown decodes the keys of Config but RoPE's. encoding/json alone would accept "Vocab_Size" for a name too.
@@ -224,6 +262,15 @@ var otherSpellings = map[string]string{"dtype": "torch_dtype", "num_local_expert
 
 // MarshalJSON writes c with the names of transformers 4, which 5 reads too, and after that the keys that were not read.
 func (c Config) MarshalJSON() ([]byte, error) {
+	text, err := c.marshalText()
+	if err != nil || c.wrapper == nil {
+		return text, err
+	}
+	return c.wrapper.wrap(&c, text)
+}
+
+// marshalText writes c without the model that its text model is a part of.
+func (c Config) marshalText() ([]byte, error) {
 	type plain Config
 	data, err := json.Marshal(struct {
 		plain
@@ -239,7 +286,8 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		decimal(c.LogitsScaling),
 	})
 	others := c.extra
-	windowed := c.ModelType == mistral.modelType || c.ModelType == gemma3.modelType || c.UseSlidingWindow
+	a, unknown := c.architecture()
+	windowed := unknown == nil && a.windowed || c.UseSlidingWindow
 	if c.SlidingWindow == 0 && windowed { // without the key there is one
 		others = map[string]json.RawMessage{"sliding_window": json.RawMessage("null")}
 		maps.Copy(others, c.extra)

@@ -80,7 +80,7 @@ func TestParseConfig_Refuses(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"model_type", "robot", `model_type "robot" is not supported: this version builds gemma3_text, granite, llama, mistral, qwen2, qwen3, qwen3_moe`},
+		{"model_type", "robot", `model_type "robot" is not supported: this version builds exaone4, gemma3_text, granite, granitemoehybrid, llama, mistral, olmo2, phi3, qwen2, qwen3, qwen3_moe, seed_oss, smollm3, gemma3, mistral3, qwen2_5_vl, qwen3_vl`},
 		{"model_type", "llama", `architectures ["Qwen3ForCausalLM"] is not supported with model_type "llama"`},
 		{"architectures", []string{"Qwen3ForSequenceClassification"}, `architectures ["Qwen3ForSequenceClassification"] is not supported`},
 		{"model_type", "-", `model_type "" is not supported`},
@@ -180,10 +180,10 @@ func TestParseConfig_RefusesConflictingRope(t *testing.T) {
 // TestParseConfig_OtherArchitectures: they are refused by name, also when keys have types that no architecture here
 // knows. Gemma 3n has a list of sizes.
 func TestParseConfig_OtherArchitectures(t *testing.T) {
-	for _, name := range []string{"gemma3n_text", "gpt_oss", "phi3"} {
+	for _, name := range []string{"gemma3n_text", "gpt_oss", "phimoe"} {
 		_, err := ParseConfig(withKeys(t,
 			map[string]any{"model_type": name, "architectures": "-", "intermediate_size": []int{8, 8}, "rope_theta": "x"}))
-		require.ErrorContains(t, err, fmt.Sprintf("model_type %q is not supported: this version builds gemma3_text", name))
+		require.ErrorContains(t, err, fmt.Sprintf("model_type %q is not supported: this version builds exaone4", name))
 	}
 	_, err := ParseConfig(withKeys(t, map[string]any{"model_type": 3}))
 	require.ErrorContains(t, err, "model_type: ")

@@ -93,10 +93,30 @@ func Open(path string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", path, err)
 	}
-	if err := checkTensors(c, folderSet{set}); err != nil {
+	checkpoint, err := openSet(c, folderSet{set})
+	if err != nil {
 		return nil, errors.Join(err, set.Close())
 	}
-	return &Checkpoint{Config: c, set: folderSet{set}}, nil
+	return checkpoint, nil
+}
+
+func openSet(c *Config, set tensorSet) (*Checkpoint, error) {
+	if c.wrapper != nil {
+		var err error
+		if set, err = c.tower(set); err != nil {
+			return nil, err
+		}
+	}
+	return &Checkpoint{Config: c, set: set}, checkTensors(c, set)
+}
+
+// Skipped lists the tensors of a model that reads images which are of other parts than its text model. They are not
+// read; [Checkpoint.Save] copies them as they are.
+func (c *Checkpoint) Skipped() []string {
+	if t, ok := c.set.(*towerSet); ok {
+		return slices.Clone(t.skipped)
+	}
+	return nil
 }
 
 // Close closes the files. The checkpoint may not be read afterwards; Config, and what was read before, stay valid.
@@ -279,11 +299,11 @@ func Parse(config, weights []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w", WeightsFile, err)
 	}
-	set := folderSet{file.Set()}
-	if err := checkTensors(c, set); err != nil {
+	checkpoint, err := openSet(c, folderSet{file.Set()})
+	if err != nil {
 		return nil, err
 	}
-	return &Checkpoint{Config: c, set: set}, nil
+	return checkpoint, nil
 }
 
 func checkTensors(c *Config, set tensorSet) error {
@@ -303,8 +323,8 @@ func checkTensors(c *Config, set tensorSet) error {
 	for _, name := range set.Names() {
 		switch {
 		case known[name]:
-		case name == headName: // of a tied model
-			errs = append(errs, checkCopy(set))
+		case name == headLayer+weightSuffix: // of a tied model
+			errs = append(errs, checkCopy(c, set))
 		case strings.HasSuffix(name, ".rotary_emb.inv_freq"): // a table in old files that nobody reads
 		default:
 			errs = append(errs,
@@ -315,12 +335,13 @@ func checkTensors(c *Config, set tensorSet) error {
 }
 
 // checkCopy reports a head that differs from the embedding that it is tied to: Qwen/Qwen3-0.6B, for one, has a copy.
-func checkCopy(set tensorSet) error {
-	head, _ := set.Tensor(headName)
-	embed, ok := set.Tensor(embedName)
+func checkCopy(c *Config, set tensorSet) error {
+	name := c.root() + embedName + weightSuffix
+	head, _ := set.Tensor(headLayer + weightSuffix)
+	embed, ok := set.Tensor(name)
 	if ok && (head.Type != embed.Type || !slices.Equal(head.Shape, embed.Shape) || !bytes.Equal(head.Data, embed.Data)) {
 		return fmt.Errorf("model: the checkpoint has a %s that differs from %s: set tie_word_embeddings to false in %s",
-			headName, embedName, ConfigFile)
+			headLayer+weightSuffix, name, ConfigFile)
 	}
 	return nil
 }
@@ -345,6 +366,9 @@ type SaveOptions struct {
 }
 
 // Save writes config.json and the tensors as safetensors, with an index if there are shards, into an existing folder.
+// Of a model that reads images it writes all parts, under the names that they were read by, those that are not the text
+// model's as they are.
+//
 // One tensor at a time is in memory. config.json is written last: without it a folder is not a model. opts may be nil.
 func (c *Checkpoint) Save(dir string, opts *SaveOptions) error {
 	if opts == nil {
@@ -352,7 +376,11 @@ func (c *Checkpoint) Save(dir string, opts *SaveOptions) error {
 	}
 	written := *c.Config
 	written.TorchDType = cmp.Or(opts.DType, Float32)
-	return save(dir, &written, *opts, func(s Spec) []float32 {
+	var skipped []safetensors.Source
+	if t, ok := c.set.(*towerSet); ok {
+		skipped = t.sources()
+	}
+	return save(dir, &written, *opts, skipped, func(s Spec) []float32 {
 		t, _ := c.set.Tensor(s.Name)
 		values := t.float32s()
 		c.set.Release(s.Name)
@@ -366,14 +394,14 @@ func (w *Weights) Save(dir string) error {
 		return err
 	}
 	at := 0
-	return save(dir, w.Config, SaveOptions{}, func(Spec) []float32 {
+	return save(dir, w.Config, SaveOptions{}, nil, func(Spec) []float32 {
 		at++
 		return w.Tensors[at-1].Data
 	})
 }
 
-// save writes a model. values returns its tensors, in the order of Specs.
-func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) error {
+// save writes a model, and other tensors. values returns those of the model, in the order of Specs.
+func save(dir string, c *Config, o SaveOptions, others []safetensors.Source, values func(Spec) []float32) error {
 	dtype, ok := map[string]safetensors.DType{"": safetensors.F32, Float32: safetensors.F32,
 		BFloat16: safetensors.BF16}[o.DType]
 	if !ok || o.ShardBytes < 0 {
@@ -384,7 +412,7 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 	var sources []safetensors.Source
 	for _, s := range c.Specs() {
 		sources = append(sources,
-			safetensors.Source{Name: s.Name, DType: dtype, Shape: s.Shape, Write: func(w io.Writer) error {
+			safetensors.Source{Name: c.fileName(s.Name), DType: dtype, Shape: s.Shape, Write: func(w io.Writer) error {
 				v := values(s)
 				if o.Edit != nil {
 					if err := o.Edit(s.Name, v); err != nil {
@@ -394,7 +422,7 @@ func save(dir string, c *Config, o SaveOptions, values func(Spec) []float32) err
 				return writeValues(w, dtype, v)
 			}})
 	}
-	if err := saveShards(dir, shards(sources, o.ShardBytes)); err != nil {
+	if err := saveShards(dir, shards(append(sources, others...), o.ShardBytes)); err != nil {
 		return fmt.Errorf("model: save: %w", err)
 	}
 	return c.Save(dir)

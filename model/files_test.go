@@ -209,15 +209,15 @@ func TestLoad_TiedHead(t *testing.T) {
 	w := testWeights(t, smallConfig(true))
 	embed := w.Tensors[0]
 	got, err := Load(writeFolder(t, w.Config,
-		append(stored(w), safetensors.NewFloat32(headName, embed.Shape, embed.Data))))
+		append(stored(w), safetensors.NewFloat32("lm_head.weight", embed.Shape, embed.Data))))
 	require.NoError(t, err)
 	sameWeights(t, w, got)
 
 	other := slices.Clone(embed.Data)
 	other[3]++
 	for _, head := range []safetensors.Tensor{
-		safetensors.NewFloat32(headName, embed.Shape, other),
-		safetensors.NewFloat32(headName, []int{4, 5}, embed.Data),
+		safetensors.NewFloat32("lm_head.weight", embed.Shape, other),
+		safetensors.NewFloat32("lm_head.weight", []int{4, 5}, embed.Data),
 	} {
 		_, err = Load(writeFolder(t, w.Config, append(stored(w), head)))
 		require.ErrorContains(t, err, "lm_head.weight that differs from model.embed_tokens.weight")

@@ -66,50 +66,36 @@ func (f *Forward) Hidden(in Input) (*Node, []KV) {
 	in.Tokens.AssertRank(2)
 	d := f.Config.design()
 	x := f.embed(d, in)
-	a := f.attention(in)
+	pass := f.attention(in)
 	var cached []KV
-	for l := range f.Config.NumLayers {
+	for l := range d.layers {
 		past := in.pastOf(l)
 		var kv KV
-		if x, kv = f.block(d, a, l, x, past); past != nil {
+		if x, kv = f.block(&d.layers[l], pass, f.Config.layerName(l), x, past); past != nil {
 			cached = append(cached, kv)
 		}
 	}
-	return f.norm(d, x, normName), cached
+	return d.norm.build(f, x, f.Config.root()), cached
 }
 
 // embed builds the embeddings of the tokens: [B, T, D].
 func (f *Forward) embed(d *design, in Input) *Node {
-	ids := ExpandAxes(in.tokens(), -1)
-	x := gatherRows(f.matrix(embedName), ids)
+	ids, name := ExpandAxes(in.tokens(), -1), f.Config.root()+embedName
+	x := gatherRows(f.matrix(name+weightSuffix), ids)
 	if f.Embedding != nil {
-		x = f.Embedding(ids, embedLayer, x)
+		x = f.Embedding(ids, name, x)
 	}
-	return scaled(x, d.embedScale)
+	return scaled(x, d.embedding.scale)
 }
 
-// block builds a layer: attention, then an MLP, each applied to the normalised x [B, T, D] and added to it. It also
-// returns the layer's keys and values.
-func (f *Forward) block(d *design, a *attention, l int, x *Node, past *past) (*Node, KV) {
-	p := layerName(l)
-	h, kv := a.build(f, d, d.layers[l], f.norm(d, x, p+"input_layernorm.weight"), p+"self_attn.", past)
-	second := "post_attention_layernorm.weight"
-	if d.postNorm {
-		h, second = f.norm(d, h, p+second), "pre_feedforward_layernorm.weight"
-	}
-	x = Add(x, scaled(h, d.residualScale))
-	h = f.feedForward(d, d.layers[l], f.norm(d, x, p+second), p+"mlp.")
-	if d.postNorm {
-		h = f.norm(d, h, p+"post_feedforward_layernorm.weight")
-	}
-	return Add(x, scaled(h, d.residualScale)), kv
-}
-
-func scaled(x *Node, by float64) *Node {
-	if by == 1 {
-		return x
-	}
-	return MulScalar(x, by)
+// block builds a layer of x [B, T, D], whose names begin with at. It also returns the layer's keys and values.
+func (f *Forward) block(l *layer, pass *attention, at string, x *Node, past *past) (*Node, KV) {
+	var kv KV
+	x = l.mixing.build(f, x, at, func(x *Node) (y *Node) {
+		y, kv = l.selfAttention.build(f, pass, x, at, past)
+		return y
+	})
+	return l.feeding.build(f, x, at, func(x *Node) *Node { return l.feed.build(f, x, at) }), kv
 }
 
 // LogProbs builds the log-softmax over the vocabulary of hidden states [N, D]: [N, V].
@@ -157,11 +143,11 @@ func (f *Forward) TokenLogProbs(hidden, target *Node) *Node {
 		logits := f.Logits(hidden)
 		z, sum, p := softmaxParts(logits)
 		w := gatherRows(f.head(), target)
-		if d.logitCap != 0 {
-			slope := capSlope(logits, d.logitCap)
+		if d.head.cap != 0 {
+			slope := capSlope(logits, d.head.cap)
 			p, w = Mul(slope, p), Mul(ExpandAxes(pick(slope), -1), w)
 		}
-		direction = scaled(Sub(w, matMul(p, f.head())), d.logitScale)
+		direction = scaled(Sub(w, matMul(p, f.head())), d.head.scale)
 		return pick(Sub(z, Log(sum)))
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
@@ -184,10 +170,10 @@ func (f *Forward) TokenEntropy(hidden *Node) *Node {
 		z, sum, p := softmaxParts(logits)
 		mean := ReduceAndKeep(Mul(p, z), ReduceSum, -1)
 		slope := Mul(p, Sub(mean, z)) // of the logits: l + e is z - mean
-		if d.logitCap != 0 {
-			slope = Mul(slope, capSlope(logits, d.logitCap))
+		if d.head.cap != 0 {
+			slope = Mul(slope, capSlope(logits, d.head.cap))
 		}
-		direction = scaled(matMul(slope, f.head()), d.logitScale)
+		direction = scaled(matMul(slope, f.head()), d.head.scale)
 		return Reshape(Sub(Log(sum), mean), -1)
 	}, func(v *Node) *Node {
 		return Mul(direction, ExpandAxes(v, -1))
@@ -206,7 +192,7 @@ func softmaxParts(logits *Node) (z, sum, p *Node) {
 func (f *Forward) Logits(hidden *Node) *Node {
 	d := f.Config.design()
 	z := f.adapted(hidden, headLayer, func(x *Node) *Node { return matMulTransposed(x, f.head()) })
-	return softCap(scaled(z, d.logitScale), d.logitCap)
+	return softCap(scaled(z, d.head.scale), d.head.cap)
 }
 
 // adapted builds a linear layer of x [M, in].
@@ -223,49 +209,7 @@ func (f *Forward) Bias(layer string) *Node { return f.Param(layer + biasSuffix) 
 // head is [V, D].
 func (f *Forward) head() matrix {
 	if f.Config.TieEmbeddings {
-		return f.matrix(embedName)
+		return f.matrix(f.Config.root() + embedName + weightSuffix)
 	}
-	return f.matrix(headName)
-}
-
-// norm is RMSNorm (Zhang and Sennrich 2019): x / sqrt(mean(x²) + eps) * w. Gemma's has 1 + w in place of w.
-func (f *Forward) norm(d *design, x *Node, name string) *Node {
-	w := f.Param(name)
-	if d.normOffset != 0 {
-		w = AddScalar(w, d.normOffset)
-	}
-	n := float64(x.Shape().Dim(-1))
-	scale := Sqrt(AddScalar(MulScalar(ReduceAndKeep(Mul(x, x), ReduceSum, -1), 1/n), f.Config.RMSNormEps))
-	return Mul(Div(x, scale), ExpandLeftToRank(w, x.Rank()))
-}
-
-// feedForward builds the MLP of a layer, or its experts. In a model with experts, neither has adapters.
-func (f *Forward) feedForward(d *design, l layer, x *Node, p string) *Node {
-	if d.sparse {
-		f = &Forward{Config: f.Config, Param: f.Param}
-	}
-	if l.experts {
-		return f.experts(d, x, p)
-	}
-	return f.mlp(d, x, p)
-}
-
-// mlp is a gated linear unit (Shazeer 2020): down(activation(gate(x)) * up(x)).
-func (f *Forward) mlp(d *design, x *Node, p string) *Node {
-	gate := f.linear(x, p+"gate_proj", d.mlpBias)
-	up := f.linear(x, p+"up_proj", d.mlpBias)
-	return f.linear(gated(d.activation, gate, up), p+"down_proj", d.mlpBias)
-}
-
-// linear applies the layer to x [B, T, in]. Rows are flattened first: devices are fastest at a matmul of two matrices.
-func (f *Forward) linear(x *Node, name string, bias bool) *Node {
-	b, t := x.Shape().Dim(0), x.Shape().Dim(1)
-	base := func(x *Node) *Node {
-		y := matMulTransposed(x, f.matrix(name+weightSuffix))
-		if bias {
-			y = Add(y, ExpandLeftToRank(f.Param(name+biasSuffix), 2))
-		}
-		return y
-	}
-	return Reshape(f.adapted(Reshape(x, b*t, -1), name, base), b, t, -1)
+	return f.matrix(headLayer + weightSuffix)
 }

@@ -76,16 +76,18 @@ var forwardParts = []string{"mamba", "ssm_", "lightning_", "attention_sink", "at
 
 // changesForward reports whether a key with this value changes the forward pass of an architecture that reads it.
 func changesForward(key string, value json.RawMessage) bool {
-	also, known := forwardKeys[key]
-	if !known && !slices.ContainsFunc(forwardParts, func(part string) bool { return strings.Contains(key, part) }) {
-		return false
-	}
-	return !absent(value) && !slices.Contains(neutral, string(value)) && !slices.Contains(also, string(value))
+	also := forwardKeys[key]
+	return isForwardKey(key) && !absent(value) && !slices.Contains(neutral, string(value)) && !slices.Contains(also, string(value))
+}
+
+func isForwardKey(key string) bool {
+	_, known := forwardKeys[key]
+	return known || slices.ContainsFunc(forwardParts, func(part string) bool { return strings.Contains(key, part) })
 }
 
 // checkForward reports what a configuration asks for that its architecture does not build.
 func (c *Config) checkForward(a *architecture) error {
-	data, err := json.Marshal(c) // compact, and with the keys that are not read
+	data, err := c.marshalText() // compact, and with the keys that are not read
 	var keys map[string]json.RawMessage
 	if err := errors.Join(err, json.Unmarshal(data, &keys)); err != nil {
 		return fmt.Errorf("model: config: %w", err)

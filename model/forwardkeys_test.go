@@ -16,10 +16,14 @@ import (
 func families() map[string]map[string]any {
 	list := map[string]map[string]any{}
 	for _, a := range architectures() {
-		list[a.modelType] = map[string]any{"model_type": a.modelType, "architectures": []string{a.class}}
+		if a.class != "" {
+			list[a.modelType] = map[string]any{"model_type": a.modelType, "architectures": []string{a.class}}
+		}
 	}
 	maps.Copy(list["qwen3_moe"],
 		map[string]any{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8})
+	maps.Copy(list["granitemoehybrid"], map[string]any{"layer_types": slices.Repeat([]string{layerFull}, 28),
+		"num_local_experts": 0, "shared_intermediate_size": 8})
 	maps.Copy(list["gemma3_text"], map[string]any{"sliding_window": 512, "use_sliding_window": "-"})
 	return list
 }
@@ -45,7 +49,7 @@ func TestParseConfig_ForwardKeys(t *testing.T) {
 		a, err := (&Config{ModelType: name}).architecture()
 		require.NoError(t, err)
 		for _, key := range keys {
-			if slices.Contains(a.reads, key) {
+			if slices.Contains(a.reads, key) || key == "sliding_window" && family["layer_types"] != nil { // which say it
 				continue
 			}
 			for _, value := range []any{7, 0.5, true, "other", []int{3}, map[string]any{"x": 1}} {
@@ -68,11 +72,12 @@ func TestParseConfig_ForwardKeys(t *testing.T) {
 // TestParseConfig_ReadKeys: a key that a family reads is a field, or says what is so anyway.
 func TestParseConfig_ReadKeys(t *testing.T) {
 	anyway := append([]string{"use_sliding_window", "sliding_window_pattern", "qkv_bias", "use_qkv_bias", "add_qkv_bias",
-		"attention_qkv_bias"}, headNormKeys...)
+		"attention_qkv_bias", "no_rope_layer_interval", "layers_block_type"}, headNormKeys...)
 	for _, a := range architectures() {
 		for _, key := range a.reads {
-			require.Contains(t, forwardKeys, key, a.modelType)
-			require.True(t, slices.Contains(configKeys, key) || slices.Contains(anyway, key), "%s: %s", a.modelType, key)
+			require.True(t, isForwardKey(key), "%s: %s", a.modelType, key)
+			require.True(t, slices.Contains(configKeys, key) || slices.Contains(anyway, key) ||
+				a.modelType == "granitemoehybrid" && strings.HasPrefix(key, "mamba_"), "%s: %s", a.modelType, key)
 		}
 	}
 }
@@ -133,21 +138,21 @@ func TestParseConfig_SaysWhatItIs(t *testing.T) {
 	text := func(kind string) object { return object{"model_type": kind, "hidden_size": 8} }
 	for want, changes := range map[string]object{
 		`a model that reads images too, around a text model of model_type "gemma3_text": use a checkpoint of that text model alone`: {
-			"model_type": "gemma3", "text_config": text("gemma3_text"), "vision_config": object{"x": 1}},
-		`a model that reads images too, around a text model of model_type "qwen3_vl_text", which is not supported either`: {
-			"model_type": "qwen3_vl", "text_config": text("qwen3_vl_text"), "vision_config": object{"x": 1}},
+			"model_type": "paligemma", "text_config": text("gemma3_text"), "vision_config": object{"x": 1}},
+		`a model that reads images too, around a text model of model_type "qwen3_vl_moe_text", which is not supported either`: {
+			"model_type": "qwen3_vl_moe", "text_config": text("qwen3_vl_moe_text"), "vision_config": object{"x": 1}},
 		`a text model of model_type "kimi" with latent attention and experts, which`: {
 			"model_type": "kimi_vl", "vision_config": object{}, "text_config": object{"model_type": "kimi", "kv_lora_rank": 8,
 				"n_routed_experts": 4}},
 		`reads images and sound too, around a text model of model_type "qwen3"`: {"model_type": "omni",
 			"thinker_config": object{"text_config": text("qwen3"), "audio_config": object{"x": 1}, "vision_config": object{"x": 1}}},
-		"a model that reads images too: ":          {"model_type": "qwen2_5_vl", "vision_config": object{"x": 1}},
+		"a model that reads images too: ":          {"model_type": "qwen2_vl", "vision_config": object{"x": 1}},
 		"around a text model whose model_type":     {"model_type": "llava", "text_config": object{"hidden_size": 8}},
 		"an encoder with a decoder":                {"model_type": "t5", "is_encoder_decoder": true},
 		"a classifier or a reward model":           {"architectures": []string{"Qwen3ForSequenceClassification"}},
 		"without an output head, as for embedding": {"architectures": []string{"Qwen3Model"}},
 		"an adapter, not a model":                  {"model_type": "-", "peft_type": "LORA", "architectures": "-"},
-		"a text model with Mamba layers":           {"model_type": "granitemoehybrid", "mamba_d_state": 128},
+		"a text model with Mamba layers":           {"model_type": "bamba", "mamba_d_state": 128},
 		"a text model with experts":                {"model_type": "mixtral", "num_local_experts": 8},
 		"a text model with linear attention":       {"model_type": "qwen3_next", "linear_num_key_heads": 16},
 	} {
@@ -159,7 +164,7 @@ func TestParseConfig_SaysWhatItIs(t *testing.T) {
 		require.ErrorContains(t, err, "is not supported")
 	}
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ConfigFile), withKeys(t, object{"model_type": "phi3"}), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ConfigFile), withKeys(t, object{"model_type": "phimoe"}), 0o600))
 	_, err := LoadConfig(dir)
 	require.NotContains(t, err.Error(), "the checkpoint is", "nothing is known of it")
 }

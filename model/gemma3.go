@@ -14,26 +14,37 @@ var gemma3 = architecture{
 	modelType: "gemma3_text", class: "Gemma3ForCausalLM",
 	reads: append([]string{"sliding_window", "sliding_window_pattern", "rope_local_base_freq", "hidden_activation",
 		"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "attention_bias"}, headNormKeys...),
-	defaults: gemma3Defaults, describe: describeGemma3,
+	windowed: true, defaults: gemma3Defaults, describe: describeGemma3,
 }
 
 func describeGemma3(c *Config, check checker) *design {
-	d := plain(c, func(bool, string, ...any) {}) // its activation is under another key
-	d.activation = activationOf(c.HiddenActivation, "hidden_activation", check)
-	d.qkvBias, d.outBias = c.AttentionBias, c.AttentionBias
-	d.headNorm, d.postNorm, d.normOffset = true, true, 1
-	d.embedScale = math.Sqrt(float64(c.HiddenSize))
+	checkActivation(c.HiddenActivation, "hidden_activation", check)
 	check(positive(c.QueryScalar), "query_pre_attn_scalar is %v, want a positive number", c.QueryScalar)
-	d.queryScale = 1 / math.Sqrt(c.QueryScalar)
-	check(c.AttentionSoftCap == 0 || positive(c.AttentionSoftCap), "attn_logit_softcapping is %v, want a positive number",
-		c.AttentionSoftCap)
-	check(c.FinalSoftCap == 0 || positive(c.FinalSoftCap), "final_logit_softcapping is %v, want a positive number",
-		c.FinalSoftCap)
-	d.scoreCap, d.logitCap = c.AttentionSoftCap, c.FinalSoftCap
+	for name, x := range map[string]float64{
+		"attn_logit_softcapping": c.AttentionSoftCap, "final_logit_softcapping": c.FinalSoftCap,
+	} {
+		check(x == 0 || positive(x), "%s is %v, want a positive number", name, x)
+	}
+	with := *c
+	with.HiddenAct = c.HiddenActivation // the key of others
+	d := plain(&with, func(bool, string, ...any) {})
+	d.embedding = embedding{scale: math.Sqrt(float64(c.HiddenSize)), frozen: true}
+	d.norm.offset, d.head.cap = 1, c.FinalSoftCap
 	d.slide(c, check)
-	for i, l := range d.layers {
+	for i := range d.layers {
+		l := &d.layers[i]
+		l.scale, l.cap = 1/math.Sqrt(c.QueryScalar), c.AttentionSoftCap
+		l.normalize(c.HeadDim, c.HeadDim)
+		l.mixing.after = c.norm("post_attention_layernorm", "post_attention_norm")
+		l.feeding.before = c.norm("pre_feedforward_layernorm", "ffn_norm")
+		l.feeding.after = c.norm("post_feedforward_layernorm", "post_ffw_norm")
+		for _, n := range []*norm{
+			&l.mixing.before, &l.qNorm, &l.kNorm, &l.mixing.after, &l.feeding.before, &l.feeding.after,
+		} {
+			n.offset = 1
+		}
 		if l.window > 0 {
-			d.layers[i].rope = rope{theta: c.RopeLocalTheta}
+			l.rope = rope{theta: c.RopeLocalTheta}
 			check(positive(c.RopeLocalTheta), "rope_local_base_freq is %v, want a positive number", c.RopeLocalTheta)
 		}
 	}
@@ -42,34 +53,26 @@ func describeGemma3(c *Config, check checker) *design {
 
 // gemma3Defaults sets what a file may leave out. A pattern of n is n-1 layers with a window, and then one without.
 func gemma3Defaults(c *Config, keys map[string]json.RawMessage) error {
-	if _, ok := keys["head_dim"]; !ok {
-		c.HeadDim = 256
-	}
+	// Published ones of 4B and more leave out all of these.
+	unsaid(keys, "vocab_size", &c.VocabSize, 262208)
+	unsaid(keys, "max_position_embeddings", &c.MaxPositions, 131072)
+	unsaid(keys, "num_attention_heads", &c.NumHeads, 8)
+	unsaid(keys, "num_key_value_heads", &c.NumKVHeads, 4)
+	unsaid(keys, "head_dim", &c.HeadDim, 256)
+	unsaid(keys, "tie_word_embeddings", &c.TieEmbeddings, true)
+	unsaid(keys, "sliding_window", &c.SlidingWindow, 4096)
 	c.HiddenActivation = cmp.Or(c.HiddenActivation, "gelu_pytorch_tanh")
 	c.QueryScalar = cmp.Or(c.QueryScalar, 256)
 	c.RopeTheta = cmp.Or(c.RopeTheta, 1e6)
 	c.RopeLocalTheta = cmp.Or(c.RopeLocalTheta, 1e4)
-	if _, ok := keys["tie_word_embeddings"]; !ok {
-		c.TieEmbeddings = true
-	}
-	if _, ok := keys["sliding_window"]; !ok {
-		c.SlidingWindow = 4096
-	}
 	pattern := 6
 	if raw, ok := keys["sliding_window_pattern"]; ok {
 		if err := json.Unmarshal(raw, &pattern); err != nil || pattern < 1 {
 			return fmt.Errorf("sliding_window_pattern is %s, want a number above 0", raw)
 		}
 	}
-	if c.LayerTypes != nil {
-		return nil
-	}
-	for i := range min(c.NumLayers, mostLayers) {
-		kind := layerSliding
-		if (i+1)%pattern == 0 {
-			kind = layerFull
-		}
-		c.LayerTypes = append(c.LayerTypes, kind)
+	if c.LayerTypes == nil {
+		c.alternate(pattern)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art/internal/brief"
@@ -45,24 +44,28 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &ggufSet{file: f, model: m, config: config, tensors: map[string]ggufTensor{}}
+	set := &ggufSet{file: f, model: m, tensors: map[string]ggufTensor{}}
+	declared := map[string][]tensor{} // by their name in the file
+	for _, t := range config.tensors() {
+		declared[t.file] = append(declared[t.file], t)
+	}
 	for _, name := range f.Names() {
 		t, _ := f.Tensor(name)
-		if name == ropeFactorsName {
-			continue // it is part of the configuration
-		}
-		if before, after, ok := expertNames(name); ok && len(t.Shape) == 3 && len(t.Data) > 0 {
-			shape := t.Shape[1:] // of an expert
-			for e := range t.Shape[0] {
-				set.add(before+strconv.Itoa(e)+after, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
+		list := declared[name]
+		switch {
+		case name == ropeFactorsName: // it is part of the configuration
+		case len(list) == 0:
+			set.add(name, ggufTensor{Tensor: t, shape: t.Shape}) // a tensor without a counterpart
+		case !list[0].merged:
+			set.add(list[0].Name, set.changed(list[0], t))
+		case len(t.Shape) != 3 || t.Shape[0] != len(list):
+			return nil, fmt.Errorf("model: GGUF: %s is %v, want matrices of %d experts", name, t.Shape, len(list))
+		default:
+			for e, expert := range list {
+				shape := t.Shape[1:]
+				set.add(expert.Name, ggufTensor{Tensor: t, shape: shape, first: e * Spec{Shape: shape}.size()})
 			}
-			continue
 		}
-		full, ok := m.checkpointName(name)
-		if !ok {
-			full = name // a tensor without a counterpart
-		}
-		set.add(full, set.changed(full, t))
 	}
 	if len(set.names) != len(set.tensors) {
 		return nil, errors.New("model: GGUF: two tensors of the file are the same one of a checkpoint")
@@ -77,7 +80,6 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 type ggufSet struct {
 	file    *gguf.File
 	model   ggufModel
-	config  *Config
 	names   []string
 	tensors map[string]ggufTensor // by name in a checkpoint
 }
@@ -97,15 +99,10 @@ func (s *ggufSet) add(name string, t ggufTensor) {
 }
 
 // changed describes how llama.cpp changed a tensor.
-func (s *ggufSet) changed(name string, t gguf.Tensor) ggufTensor {
-	out := ggufTensor{Tensor: t, shape: t.Shape}
-	switch {
-	case s.model.offsetNorms && strings.HasSuffix(name, "norm.weight"):
-		out.shift = -1
-	case s.model.interleaved && strings.Contains(name, ".q_proj."):
-		out.heads = s.config.NumHeads
-	case s.model.interleaved && strings.Contains(name, ".k_proj."):
-		out.heads = s.config.NumKVHeads
+func (s *ggufSet) changed(as tensor, t gguf.Tensor) ggufTensor {
+	out := ggufTensor{Tensor: t, shape: t.Shape, shift: -float32(as.offset)}
+	if s.model.interleaved {
+		out.heads = as.heads
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
 		}
 	}
 	check(arch != "", "at all")
-	dense := slices.ContainsFunc(c.design().layers, func(l layer) bool { return !l.experts })
+	dense := slices.ContainsFunc(c.design().layers, func(l layer) bool { _, sparse := l.feed.(experts); return !sparse })
 	check(c.NumExperts == 0 || c.NormTopKProb && !dense,
 		"with layers without experts, or weights of experts that do not add up to 1")
 	check(c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")

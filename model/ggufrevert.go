@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/goart-dev/art/internal/ggml"
 	"github.com/goart-dev/art/internal/gguf"
@@ -48,23 +47,22 @@ func (c *Checkpoint) ggufTensors(m ggufModel) ([]ggufPart, error) {
 		return nil, err
 	}
 	experts := map[string]int{} // where tensors of all experts are
-	for _, s := range c.Config.Specs() {
-		stored, _ := c.set.Tensor(s.Name)
-		release := func() { c.set.Release(s.Name) }
-		merged, name, ok := m.fileName(s.Name)
-		if !ok {
-			return nil, fmt.Errorf("model: GGUF: llama.cpp has no name for %s", s.Name)
+	for _, t := range c.Config.tensors() {
+		stored, _ := c.set.Tensor(t.Name)
+		release := func() { c.set.Release(t.Name) }
+		if t.file == "" {
+			return nil, fmt.Errorf("model: GGUF: llama.cpp has no name for %s", t.Name)
 		}
-		read := m.reverted(c.Config, s, stored.Read)
-		if !merged {
-			tensors = append(tensors, ggufPart{ggml.Header{Name: name, Shape: s.Shape}, stored.Type, nil, read, release})
+		read := m.reverted(t, stored.Read)
+		if !t.merged {
+			tensors = append(tensors, ggufPart{ggml.Header{Name: t.file, Shape: t.Shape}, stored.Type, nil, read, release})
 			continue
 		}
-		i, ok := experts[name]
+		i, ok := experts[t.file]
 		if !ok {
-			i, experts[name] = len(tensors), len(tensors)
-			tensors = append(tensors, ggufPart{ggml.Header{Name: name, Shape: append([]int{0}, s.Shape...)}, stored.Type, nil,
-				func([]float32, int) {}, func() {}})
+			i, experts[t.file] = len(tensors), len(tensors)
+			tensors = append(tensors, ggufPart{ggml.Header{Name: t.file, Shape: append([]int{0}, t.Shape...)}, stored.Type,
+				nil, func([]float32, int) {}, func() {}})
 		}
 		tensors[i] = tensors[i].with(read, release)
 	}
@@ -91,55 +89,20 @@ func (p ggufPart) with(read func([]float32, int), release func()) ggufPart {
 	return p
 }
 
-// fileName returns llama.cpp's name. merged says that it is that of a tensor which holds all experts.
-func (m ggufModel) fileName(name string) (merged bool, full string, ok bool) {
-	stem, kind := cutKind(name)
-	reverse := func(names map[string]string, part string) (string, bool) {
-		for own, theirs := range names {
-			if theirs == part {
-				return own, true
-			}
-		}
-		return "", false
-	}
-	if top, ok := reverse(ggufTop, stem); ok {
-		return false, top + kind, true
-	}
-	number, part, _ := strings.Cut(strings.TrimPrefix(stem, "model.layers."), ".")
-	block := "blk." + number + "."
-	if expert, ok := strings.CutPrefix(part, "mlp.experts."); ok {
-		_, part, _ = strings.Cut(expert, ".")
-		own, ok := reverse(ggufExperts, part)
-		return true, block + own + kind, ok
-	}
-	if m.sandwich {
-		if own, ok := reverse(ggufSandwich, part); ok {
-			return false, block + own + kind, true
-		}
-	}
-	own, ok := reverse(ggufBlock, part)
-	return false, block + own + kind, ok
-}
-
 // reverted makes the changes that ggufSet undoes.
-func (m ggufModel) reverted(c *Config, s Spec, read func([]float32, int)) func([]float32, int) {
-	heads := 0
-	switch {
-	case m.offsetNorms && strings.HasSuffix(s.Name, "norm.weight"):
+func (m ggufModel) reverted(t tensor, read func([]float32, int)) func([]float32, int) {
+	if t.offset != 0 {
 		return func(dst []float32, first int) {
 			read(dst, first)
 			for i := range dst {
-				dst[i]++
+				dst[i] += float32(t.offset)
 			}
 		}
-	case m.interleaved && strings.Contains(s.Name, ".q_proj."):
-		heads = c.NumHeads
-	case m.interleaved && strings.Contains(s.Name, ".k_proj."):
-		heads = c.NumKVHeads
-	default:
+	}
+	if !m.interleaved || t.heads == 0 {
 		return read
 	}
-	columns, half := Spec{Shape: s.Shape[1:]}.size(), s.Shape[0]/heads/2
+	columns, half := Spec{Shape: t.Shape[1:]}.size(), t.Shape[0]/t.heads/2
 	return func(dst []float32, first int) {
 		for len(dst) > 0 {
 			row, column := first/columns, first%columns

@@ -9,17 +9,17 @@ import (
 
 // GGUFTensor says how llama.cpp stores a matrix of a checkpoint: the architecture of the file, the name in it, and for
 // each row of the checkpoint its row there.
-func (c *Config) GGUFTensor(name string) (architecture, tensor string, row func(int) int, err error) {
+func (c *Config) GGUFTensor(name string) (architecture, file string, row func(int) int, err error) {
 	kind := c.ModelType
 	if kind == mistral.modelType {
 		kind = llama.modelType // as which llama.cpp writes it
 	}
-	specs := c.Specs()
-	at := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name && len(s.Shape) == 2 })
+	list := c.tensors()
+	at := slices.IndexFunc(list, func(t tensor) bool { return t.Name == name && len(t.Shape) == 2 && !t.merged })
 	for architecture, m := range ggufModels {
-		if merged, tensor, ok := m.fileName(name); ok && !merged && m.modelType == kind && at >= 0 {
-			set := ggufSet{model: m, config: c}
-			return architecture, tensor, set.changed(name, gguf.Tensor{Shape: specs[at].Shape}).written, nil
+		if m.modelType == kind && at >= 0 && list[at].file != "" {
+			set := ggufSet{model: m}
+			return architecture, list[at].file, set.changed(list[at], gguf.Tensor{Shape: list[at].Shape}).written, nil
 		}
 	}
 	return "", "", nil, fmt.Errorf("model: GGUF: no matrix of a %s is called %s", c.ModelType, name)

@@ -100,7 +100,7 @@ func TestTokenEntropy(t *testing.T) {
 		head := graphtest.Tensor(normals(rng, []int{40, 8}), 40, 8)
 		run := func(frozen bool) (entropy, gradient []float32) {
 			out := graphtest.Run(t, graphtest.Device(t), func(in []*graph.Node) []*graph.Node {
-				params := &Params{Names: []string{embedName}}
+				params := &Params{Names: []string{"model.embed_tokens.weight"}}
 				f := &Forward{Config: config, Param: params.Lookup(in[1:]), Frozen: frozen}
 				e := f.TokenEntropy(in[0])
 				weights := graph.OnePlus(graph.Iota(e.Graph(), e.Shape(), 0))

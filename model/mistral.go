@@ -6,7 +6,7 @@ import "encoding/json"
 // if configured (Jiang et al. 2023).
 var mistral = architecture{
 	modelType: "mistral", class: "MistralForCausalLM", reads: []string{"sliding_window", "use_sliding_window"},
-	defaults: mistralDefaults, describe: describeMistral,
+	windowed: true, defaults: mistralDefaults, describe: describeMistral,
 }
 
 func describeMistral(c *Config, check checker) *design {
@@ -19,8 +19,6 @@ func describeMistral(c *Config, check checker) *design {
 
 // mistralDefaults sets a window of 4096 where the key is absent; null is no window.
 func mistralDefaults(c *Config, keys map[string]json.RawMessage) error {
-	if _, ok := keys["sliding_window"]; !ok {
-		c.SlidingWindow = 4096
-	}
+	unsaid(keys, "sliding_window", &c.SlidingWindow, 4096)
 	return nil
 }

@@ -20,9 +20,26 @@ var qwenReads = []string{"sliding_window", "use_sliding_window"}
 
 func describeQwen2(c *Config, check checker) *design {
 	d := plain(c, check)
-	d.qkvBias = true
+	for i := range d.layers {
+		l := &d.layers[i]
+		l.q.bias, l.k.bias, l.v.bias, l.out.bias = true, true, true, false
+	}
 	d.qwenWindows(c, check)
 	return d
+}
+
+// qwen25VL is the text model of Qwen2.5-VL: qwen2, which has other defaults there.
+var qwen25VL = architecture{
+	modelType: "qwen2_5_vl_text", reads: qwen2.reads, defaults: qwen25VLDefaults, describe: describeQwen2,
+}
+
+func qwen25VLDefaults(c *Config, keys map[string]json.RawMessage) error {
+	unsaid(keys, "rms_norm_eps", &c.RMSNormEps, 1e-5)
+	unsaid(keys, "num_key_value_heads", &c.NumKVHeads, 8)
+	if c.RopeTheta == 0 && absent(keys["rope_theta"]) {
+		c.RopeTheta = 1e6
+	}
+	return qwenDefaultsFrom(c, keys, 80)
 }
 
 func (d *design) qwenWindows(c *Config, check checker) {
@@ -42,13 +59,17 @@ func qwenWindow(c *Config, keys map[string]json.RawMessage) {
 	}
 }
 
-// qwenDefaults sets the window, and the types of layers where they are absent and windows are enabled.
 func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
+	return qwenDefaultsFrom(c, keys, 28)
+}
+
+// qwenDefaultsFrom sets the window, and the types of layers where they are absent and windows are enabled. first is the
+// default of max_window_layers.
+func qwenDefaultsFrom(c *Config, keys map[string]json.RawMessage, first int) error {
 	qwenWindow(c, keys)
 	if !c.UseSlidingWindow || c.LayerTypes != nil || c.NumLayers < 1 || c.NumLayers > mostLayers {
 		return nil
 	}
-	first := 28
 	if raw, ok := keys["max_window_layers"]; ok {
 		if err := json.Unmarshal(raw, &first); err != nil {
 			return fmt.Errorf("max_window_layers: %w", err)

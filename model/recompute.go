@@ -27,13 +27,13 @@ func (f *Forward) Recomputed(in Input) (*Node, *Recomputation) {
 	d, a := f.Config.design(), f.attention(in)
 	r := &Recomputation{}
 	x := r.add(nil, func(*Node) *Node { return f.embed(d, in) })
-	for l := range f.Config.NumLayers {
+	for l := range d.layers {
 		x = r.add(x, func(x *Node) *Node {
-			y, _ := f.block(d, a, l, x, nil)
+			y, _ := f.block(&d.layers[l], a, f.Config.layerName(l), x, nil)
 			return y
 		})
 	}
-	r.hidden = Identity(StopGradient(r.add(x, func(x *Node) *Node { return f.norm(d, x, normName) })))
+	r.hidden = Identity(StopGradient(r.add(x, func(x *Node) *Node { return d.norm.build(f, x, f.Config.root()) })))
 	return r.hidden, r
 }
 

@@ -81,7 +81,7 @@ func (c *Config) RopeTables(device compute.Backend, n int) (*Params, error) {
 	p := &Params{}
 	var kinds []rope
 	for _, l := range c.design().layers {
-		if slices.Contains(kinds, l.rope) {
+		if l.rope.theta == 0 || slices.Contains(kinds, l.rope) {
 			continue
 		}
 		cosName, sinName := ropeNames(len(kinds))

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 // Spec describes one tensor of a checkpoint.
 type Spec struct {
+	// Name is that of the module in transformers, which a file has too, but for those of some models that read images.
 	Name  string
 	Shape []int // as stored; a linear layer is [out, in]
 	// Linear says that the tensor is the weight of a linear layer.
@@ -20,73 +20,92 @@ type Spec struct {
 }
 
 const (
-	embedName = "model.embed_tokens.weight"
-	normName  = "model.norm.weight"
-	headName  = "lm_head.weight"
-
-	embedLayer = "model.embed_tokens"
-	headLayer  = "lm_head"
+	headLayer = "lm_head"
 
 	weightSuffix = ".weight"
 	biasSuffix   = ".bias"
 )
 
-// Specs lists the tensors of a checkpoint in a fixed order. c is valid.
-func (c *Config) Specs() []Spec {
-	d := c.design()
-	heads, kv := c.NumHeads*c.HeadDim, c.NumKVHeads*c.HeadDim
-	l := specList{{Name: embedName, Shape: []int{c.VocabSize, c.HiddenSize}}}
-	for i := range c.NumLayers {
-		p := layerName(i)
-		l.norm(p+"input_layernorm.weight", c.HiddenSize)
-		l.linear(p+"self_attn.q_proj", heads, c.HiddenSize, d.qkvBias)
-		l.linear(p+"self_attn.k_proj", kv, c.HiddenSize, d.qkvBias)
-		l.linear(p+"self_attn.v_proj", kv, c.HiddenSize, d.qkvBias)
-		l.linear(p+"self_attn.o_proj", c.HiddenSize, heads, d.outBias)
-		if d.headNorm {
-			l.norm(p+"self_attn.q_norm.weight", c.HeadDim)
-			l.norm(p+"self_attn.k_norm.weight", c.HeadDim)
-		}
-		l.norm(p+"post_attention_layernorm.weight", c.HiddenSize)
-		if d.postNorm {
-			l.norm(p+"pre_feedforward_layernorm.weight", c.HiddenSize)
-		}
-		if d.layers[i].experts {
-			l.linear(p+"mlp.gate", c.NumExperts, c.HiddenSize, false)
-			for e := range c.NumExperts {
-				l.mlp(expertName(p+"mlp.", e), c.HiddenSize, c.MoEIntermediateSize, d.mlpBias)
-			}
-		} else {
-			l.mlp(p+"mlp.", c.HiddenSize, c.IntermediateSize, d.mlpBias)
-		}
-		if d.postNorm {
-			l.norm(p+"post_feedforward_layernorm.weight", c.HiddenSize)
-		}
+// tensor is one of a checkpoint, as the piece that it belongs to declares it.
+type tensor struct {
+	Spec
+	file    string  // llama.cpp's name; "" has none
+	merged  bool    // an expert's: the tensor of the file has those of all, in their order
+	heads   int     // rotated heads that the rows are of; 0: none
+	offset  float64 // of a norm: what is added to it
+	bias    bool
+	joins   bool // it writes into the residual stream
+	adapted bool // an adapter may attach, inside the blocks
+}
+
+// place is what precedes the names of a piece, in a checkpoint and in a GGUF file.
+type place struct{ name, file string }
+
+// tensorList are the tensors of a checkpoint in a fixed order.
+type tensorList []tensor
+
+func (l *tensorList) add(at place, name, file, suffix string, t tensor) {
+	t.Name = at.name + name + suffix
+	if file != "" {
+		t.file = at.file + file + suffix
 	}
-	l.norm(normName, c.HiddenSize)
+	*l = append(*l, t)
+}
+
+// linear adds a layer, unless it is none.
+func (l *tensorList) linear(at place, n linear) {
+	if n.name == "" {
+		return
+	}
+	l.add(at, n.name, n.file, weightSuffix, tensor{
+		Spec: Spec{Shape: []int{n.out, n.in}, Linear: true}, heads: n.heads, joins: n.joins, adapted: !n.frozen,
+	})
+	if n.bias {
+		l.add(at, n.name, n.file, biasSuffix, tensor{Spec: Spec{Shape: []int{n.out}}, heads: n.heads, bias: true})
+	}
+}
+
+// norm adds a norm, unless it is none.
+func (l *tensorList) norm(at place, n norm) {
+	if n.name != "" {
+		l.add(at, n.name, n.file, weightSuffix, tensor{Spec: Spec{Shape: []int{n.size}}, offset: n.offset})
+	}
+}
+
+// tensors lists those of a checkpoint. c is valid.
+func (c *Config) tensors() tensorList {
+	d := c.design()
+	var l tensorList
+	root := place{name: c.root()}
+	l.add(root, embedName, "token_embd", weightSuffix, tensor{Spec: Spec{Shape: []int{c.VocabSize, c.HiddenSize}}})
+	for i := range d.layers {
+		d.layers[i].list(&l, place{c.layerName(i), "blk." + strconv.Itoa(i) + "."})
+	}
+	l.norm(root, d.norm)
 	if !c.TieEmbeddings {
-		l = append(l, Spec{Name: headName, Shape: []int{c.VocabSize, c.HiddenSize}, Linear: true})
+		l.add(place{}, headLayer, "output", weightSuffix,
+			tensor{Spec: Spec{Shape: []int{c.VocabSize, c.HiddenSize}, Linear: true}})
 	}
 	return l
 }
 
-type specList []Spec
-
-func (l *specList) mlp(p string, hidden, inner int, bias bool) {
-	l.linear(p+"gate_proj", inner, hidden, bias)
-	l.linear(p+"up_proj", inner, hidden, bias)
-	l.linear(p+"down_proj", hidden, inner, bias)
+func (l *layer) list(to *tensorList, at place) {
+	to.norm(at, l.mixing.before)
+	l.selfAttention.list(to, at)
+	to.norm(at, l.mixing.after)
+	to.norm(at, l.feeding.before)
+	l.feed.list(to, at)
+	to.norm(at, l.feeding.after)
 }
 
-func (l *specList) linear(name string, out, in int, bias bool) {
-	*l = append(*l, Spec{Name: name + ".weight", Shape: []int{out, in}, Linear: true})
-	if bias {
-		*l = append(*l, Spec{Name: name + ".bias", Shape: []int{out}})
+// Specs lists the tensors of a checkpoint in a fixed order. c is valid.
+func (c *Config) Specs() []Spec {
+	list := c.tensors()
+	out := make([]Spec, len(list))
+	for i, t := range list {
+		out[i] = t.Spec
 	}
-}
-
-func (l *specList) norm(name string, size int) {
-	*l = append(*l, Spec{Name: name, Shape: []int{size}})
+	return out
 }
 
 // LinearShape is a layer to which an adapter may attach.
@@ -100,11 +119,10 @@ type LinearShape struct {
 // Linears lists the linear layers inside the blocks that an adapter may attach to, in the order of Specs. In a model
 // with experts these are those of attention.
 func (c *Config) Linears() []LinearShape {
-	sparse := c.design().sparse
 	var out []LinearShape
-	for _, s := range c.Specs() {
-		if s.Linear && s.Name != headName && (!sparse || strings.Contains(s.Name, ".self_attn.")) {
-			out = append(out, LinearShape{Name: strings.TrimSuffix(s.Name, ".weight"), In: s.Shape[1], Out: s.Shape[0]})
+	for _, t := range c.tensors() {
+		if t.adapted {
+			out = append(out, LinearShape{Name: strings.TrimSuffix(t.Name, weightSuffix), In: t.Shape[1], Out: t.Shape[0]})
 		}
 	}
 	return out
@@ -115,15 +133,24 @@ func (c *Config) Linears() []LinearShape {
 // head has the weights of the embedding, each has an adapter of its own.
 func (c *Config) Adaptable() []LinearShape {
 	list := append(c.Linears(), LinearShape{Name: headLayer, In: c.HiddenSize, Out: c.VocabSize})
-	if !strings.HasPrefix(c.ModelType, "gemma") {
-		list = append(list, LinearShape{Name: embedLayer, In: c.VocabSize, Out: c.HiddenSize, Embedding: true})
+	if !c.design().embedding.frozen {
+		list = append(list, LinearShape{Name: c.root() + embedName, In: c.VocabSize, Out: c.HiddenSize, Embedding: true})
 	}
 	return list
 }
 
-const blockPrefix = "model.layers."
+// embedName is the embedding's name, after the root.
+const embedName = "embed_tokens"
 
-func layerName(l int) string { return fmt.Sprintf("%s%d.", blockPrefix, l) }
+// root is what precedes the names of the modules of a text model, but that of its head.
+func (c *Config) root() string {
+	if c.wrapper != nil {
+		return "model.language_model."
+	}
+	return "model."
+}
+
+func (c *Config) layerName(l int) string { return c.root() + "layers." + strconv.Itoa(l) + "." }
 
 func (s Spec) size() int {
 	n := 1
@@ -145,13 +172,16 @@ func (c *Config) FirstLayers(n int) (first *Config, ok bool) {
 	if c.LayerTypes != nil {
 		short.LayerTypes = c.LayerTypes[:n]
 	}
+	if c.RopeLayers != nil {
+		short.RopeLayers = c.RopeLayers[:n]
+	}
 	return &short, true
 }
 
 // HasBlock reports whether a layer, such as "model.layers.0.self_attn.q_proj", is in a block that the model has, or in
 // none.
 func (c *Config) HasBlock(layer string) bool {
-	rest, inBlock := strings.CutPrefix(layer, blockPrefix)
+	rest, inBlock := strings.CutPrefix(layer, c.root()+"layers.")
 	number, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(number)
 	return !inBlock || err == nil && n < c.NumLayers

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -37,20 +36,20 @@ func Random(c *Config, seed uint64) (*Weights, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	w, norm := &Weights{Config: c}, 1-c.design().normOffset
-	for _, s := range c.Specs() {
-		data := make([]float32, s.size())
+	w := &Weights{Config: c}
+	for _, t := range c.tensors() {
+		data := make([]float32, t.size())
 		switch {
-		case strings.HasSuffix(s.Name, biasSuffix):
-		case len(s.Shape) == 1:
+		case t.bias:
+		case len(t.Shape) == 1:
 			for i := range data {
-				data[i] = float32(norm)
+				data[i] = float32(1 - t.offset)
 			}
 		default:
 			h := fnv.New64a()
-			h.Write([]byte(s.Name))
-			std := 1 / math.Sqrt(float64(s.Shape[1]))
-			if strings.HasSuffix(s.Name, "o_proj.weight") || strings.HasSuffix(s.Name, "down_proj.weight") {
+			h.Write([]byte(t.Name))
+			std := 1 / math.Sqrt(float64(t.Shape[1]))
+			if t.joins {
 				std /= math.Sqrt(2 * float64(c.NumLayers))
 			}
 			rng := rand.New(rand.NewPCG(seed, h.Sum64()))
@@ -58,7 +57,7 @@ func Random(c *Config, seed uint64) (*Weights, error) {
 				data[i] = float32(rng.NormFloat64() * std)
 			}
 		}
-		w.Tensors = append(w.Tensors, Tensor{Name: s.Name, Shape: s.Shape, Data: data})
+		w.Tensors = append(w.Tensors, Tensor{Name: t.Name, Shape: t.Shape, Data: data})
 	}
 	return w, nil
 }
@@ -202,7 +201,7 @@ func (w *Weights) SetParam(name string, data []float32) error {
 func (p *Params) Weight(c *Config, layer string) *tensors.Tensor {
 	name := layer + weightSuffix
 	if layer == headLayer && c.TieEmbeddings {
-		name = embedName
+		name = c.root() + embedName + weightSuffix
 	}
 	i := slices.Index(p.Names, name)
 	if i < 0 {

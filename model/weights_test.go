@@ -36,8 +36,8 @@ func TestRandom_DependsOnSeedAndName(t *testing.T) {
 		name = "model.layers.1." + name + ".weight"
 		sameBits(t, find(t, a, name).Data, find(t, b, name).Data, "%s", name)
 	}
-	embed := find(t, a, embedName).Data
-	sameBits(t, embed, find(t, b, embedName).Data[:len(embed)], "the rows that both have")
+	embed := find(t, a, "model.embed_tokens.weight").Data
+	sameBits(t, embed, find(t, b, "model.embed_tokens.weight").Data[:len(embed)], "the rows that both have")
 	for i, v := range find(t, a, "model.layers.1.mlp.down_proj.weight").Data {
 		require.InEpsilon(t, float64(v)*math.Sqrt(2.0/3), find(t, b, "model.layers.1.mlp.down_proj.weight").Data[i], 1e-6,
 			"its scale knows the number of layers")
@@ -85,7 +85,7 @@ func TestRandom_Scale(t *testing.T) {
 func TestRandom_Stable(t *testing.T) {
 	w, err := Random(testConfig(), 42)
 	require.NoError(t, err)
-	require.Equal(t, []float32{-0.12782258, 0.14494762, 0.058892112}, find(t, w, embedName).Data[:3])
+	require.Equal(t, []float32{-0.12782258, 0.14494762, 0.058892112}, find(t, w, "model.embed_tokens.weight").Data[:3])
 	require.Equal(t, []float32{-0.027875068, -0.008962211, 0.0023914552},
 		find(t, w, "model.layers.1.self_attn.o_proj.weight").Data[:3])
 }
@@ -170,14 +170,14 @@ func TestSetParam_Errors(t *testing.T) {
 	w := testWeights(t, smallConfig(true))
 	before := slices.Clone(w.Tensors[0].Data)
 	require.ErrorContains(t, w.SetParam("lm_head.weight", make([]float32, 20)), `no tensor "lm_head.weight"`)
-	require.ErrorContains(t, w.SetParam(embedName, make([]float32, 19)), "19 values, want 20")
+	require.ErrorContains(t, w.SetParam("model.embed_tokens.weight", make([]float32, 19)), "19 values, want 20")
 	require.Equal(t, before, w.Tensors[0].Data)
 }
 
 // TestSetParam_Copies: the weights keep nothing of the caller's.
 func TestSetParam_Copies(t *testing.T) {
 	w := testWeights(t, smallConfig(true))
-	for _, name := range []string{embedName, "model.layers.0.mlp.up_proj.weight"} {
+	for _, name := range []string{"model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight"} {
 		data := make([]float32, len(find(t, w, name).Data))
 		require.NoError(t, w.SetParam(name, data))
 		data[0] = 5

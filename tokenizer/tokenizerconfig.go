@@ -114,7 +114,8 @@ func chatTemplates(raw json.RawMessage) (map[string]string, error) {
 }
 
 // loadTemplates reads the templates that are files of their own, which take precedence over those of
-// tokenizer_config.json: chat_template.jinja, and others by name in additional_chat_templates.
+// tokenizer_config.json: chat_template.jinja, and others by name in additional_chat_templates. Some models that read
+// images have theirs in chat_template.json alone.
 func (c *chatConfig) loadTemplates(dir string) error {
 	source, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
 	switch {
@@ -122,6 +123,10 @@ func (c *chatConfig) loadTemplates(dir string) error {
 		c.templates = map[string]string{DefaultTemplate: string(source)}
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("tokenizer: %w", err)
+	case c.templates == nil:
+		if c.templates, err = processorTemplate(filepath.Join(dir, "chat_template.json")); err != nil {
+			return fmt.Errorf("tokenizer: chat_template.json: %w", err)
+		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "additional_chat_templates", "*.jinja"))
 	if err != nil {
@@ -138,4 +143,22 @@ func (c *chatConfig) loadTemplates(dir string) error {
 		c.templates[strings.TrimSuffix(filepath.Base(file), ".jinja")] = string(source)
 	}
 	return nil
+}
+
+// processorTemplate reads the template of a file that processors of images have; nil where there is no such file.
+func processorTemplate(path string) (map[string]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var f struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return chatTemplates(f.Template)
 }

@@ -131,6 +131,9 @@ func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base
 			s, err = nil, baseError(name, bad)
 		}
 	}()
+	if n := len(open.Skipped()); n > 0 {
+		b.opts.Logger.Info("only the text model is read, other parts are left alone", "base", name, "tensors", n)
+	}
 	if open.Int8Activations = at.activations == "int8"; open.Int8Activations && !open.KeepsQuantized(b.device, matrices) {
 		return nil, invalid("register",
 			`set Activations of local.Options to "float32", or use a GGUF file with quantized matrices, and Weights "stored"`,

@@ -177,6 +177,7 @@ type inspection struct {
 	Parameters   int64          `json:"parameters"`
 	Bytes        int64          `json:"bytes"` // of the weights as they are stored
 	Types        []storedType   `json:"types"`
+	Skipped      *storedType    `json:"skipped,omitempty"`         // tensors of other parts than the text model
 	Missing      bool           `json:"weights_missing,omitempty"` // the folder has none: sizes are those of config.json
 	Shape        *modelShape    `json:"shape,omitempty"`
 	Template     templateReport `json:"template"`
@@ -286,6 +287,10 @@ func (r inspection) table() string {
 	}
 	line("parameters", "%d", r.Parameters)
 	line("weights", "%s", strings.Join(r.weights(), "\n"+strings.Repeat(" ", label)))
+	if o := r.Skipped; o != nil {
+		line("left alone", "%s of other parts, %d parameters, %s: only the text model is read",
+			quantity.Of(o.Tensors, "tensor"), o.Parameters, quantity.Bytes(o.Bytes))
+	}
 	line("template", "%s", r.Template.text())
 	for _, text := range r.Template.notes() {
 		line("", "%s", text)

@@ -170,6 +170,28 @@ func TestInspect_Architectures(t *testing.T) {
 	}
 }
 
+// TestInspect_OtherParts: what is left alone of a model that reads images is said, and not counted.
+func TestInspect_OtherParts(t *testing.T) {
+	for _, m := range fixtures.Models(t) {
+		if m.Name != "qwen3" && m.Name != "gemma3-vision" {
+			continue
+		}
+		status, stdout, _ := command("model", "inspect", "--lengths", "32", "--slots", "1", m.Dir)
+		c, err := model.Open(m.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := len(c.Skipped())
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("left alone    %d tensors of other parts", parts)
+		if status != 0 || strings.Contains(stdout, want) != (parts > 0) || strings.Contains(stdout, "left alone") != (parts > 0) {
+			t.Errorf("%s: status %d, %d parts\n%s", m.Name, status, parts, stdout)
+		}
+	}
+}
+
 // TestInspect_Text: the text report has the same facts, in the width of a terminal.
 func TestInspect_Text(t *testing.T) {
 	s := hubtest.New("acme/robot", tinyFolder(t))

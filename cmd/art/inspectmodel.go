@@ -66,11 +66,12 @@ func examineTiny() (r inspection, config *model.Config, err error) {
 
 // examineFolder reads the configuration, and the headers of the weights, where there are any.
 func examineFolder(name, dir string) (r inspection, config *model.Config, err error) {
-	count, missing, err := countFolder(dir)
+	count, skipped, missing, err := countFolder(dir)
 	if err != nil {
 		return r, nil, err
 	}
 	r = count.inspection(name, dir)
+	r.Skipped = skipped
 	content, err := os.ReadFile(filepath.Join(dir, model.ConfigFile))
 	if err != nil {
 		return r, nil, err
@@ -98,22 +99,37 @@ func examineFolder(name, dir string) (r inspection, config *model.Config, err er
 	return r, config, nil
 }
 
-// countFolder counts the tensors of a folder. It has none where only the configuration was fetched.
-func countFolder(dir string) (count counter, missing bool, err error) {
+// countFolder counts the tensors of a folder, and apart from them those that are left alone. It has none where only the
+// configuration was fetched. Of a model that cannot be used all are counted.
+func countFolder(dir string) (count counter, skipped *storedType, missing bool, err error) {
 	count = counter{}
 	weights := filepath.Join(dir, model.WeightsFile)
 	if !exists(weights) && !exists(weights+".index.json") {
-		return count, true, nil
+		return count, nil, true, nil
+	}
+	left := map[string]bool{}
+	if c, err := model.Open(dir); err == nil {
+		for _, n := range c.Skipped() {
+			left[n] = true
+		}
+		if err := c.Close(); err != nil {
+			return count, nil, false, err
+		}
 	}
 	set, err := safetensors.OpenIndex(dir)
 	if err != nil {
-		return count, false, err
+		return count, nil, false, err
 	}
+	others := counter{}
 	for _, n := range set.Names() {
 		t, _ := set.Tensor(n)
-		count.add(string(t.DType), elements(t.Shape), int64(len(t.Data)))
+		if size := int64(len(t.Data)); left[n] {
+			others.add("other", elements(t.Shape), size)
+		} else {
+			count.add(string(t.DType), elements(t.Shape), size)
+		}
 	}
-	return count, false, set.Close()
+	return count, others["other"], false, set.Close()
 }
 
 // examineGGUF reads the header of a GGUF file.

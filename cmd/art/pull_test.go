@@ -57,7 +57,7 @@ func TestPull(t *testing.T) {
 // TestPull_ConfigFirst: nothing else is fetched of a model that cannot be used, and the error says what it is.
 func TestPull_ConfigFirst(t *testing.T) {
 	s := testHub(t)
-	s.Files["config.json"] = []byte(`{"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
+	s.Files["config.json"] = []byte(`{"model_type": "paligemma", "architectures": ["PaliGemmaForConditionalGeneration"],
 		"vision_config": {"hidden_size": 8}, "text_config": {"model_type": "gemma3_text"}}`)
 	status, stdout, stderr := command("model", "pull", "acme/robot")
 	for _, want := range []string{

@@ -140,9 +140,9 @@ func (b *Base) check(a *lora.Adapter) error {
 
 // checkTied reports an adapter of the embedding or the head of a model in which these are one matrix: the sums differ.
 func (b *Base) checkTied(a *lora.Adapter, done string) error {
-	for _, name := range []string{"model.embed_tokens", "lm_head"} {
-		if _, ok := a.Layer(name); ok && b.Config.TieEmbeddings {
-			return fmt.Errorf("the adapter has %s, which cannot be %s: embedding and head of the base are one matrix", name,
+	for _, l := range b.Config.Adaptable() {
+		if _, ok := a.Layer(l.Name); ok && b.Config.TieEmbeddings && (l.Embedding || l.Name == "lm_head") {
+			return fmt.Errorf("the adapter has %s, which cannot be %s: embedding and head of the base are one matrix", l.Name,
 				done)
 		}
 	}
@@ -163,7 +163,8 @@ func merge(a *lora.Adapter, name string, values []float32) error {
 var tokenizerFiles = []string{
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
 	"tokenizer.model",
-	"chat_template.jinja", "additional_chat_templates/*.jinja", "generation_config.json",
+	"chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json",
+	"additional_chat_templates/*.jinja", "generation_config.json",
 }
 
 // ExportTokenizer writes the tokenizer of a base model into a folder, as files that transformers reads.

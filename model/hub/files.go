@@ -23,7 +23,8 @@ const (
 
 var (
 	required = []string{configFile, "tokenizer.json", "tokenizer_config.json"}
-	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja"}
+	optional = []string{"generation_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+		"preprocessor_config.json", "processor_config.json"}
 )
 
 // checkNames refuses names that are not paths within the repository.
