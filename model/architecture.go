@@ -21,6 +21,7 @@ type architecture struct {
 	defaults func(c *Config, keys map[string]json.RawMessage) error
 	// describe returns the pieces of a model, and checks what is specific to this architecture.
 	describe func(c *Config, check checker) *design
+	rope     ropeForm
 }
 
 // architectures are all that this package builds. To add one, see docs/models.md.

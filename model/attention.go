@@ -43,8 +43,11 @@ type part struct {
 	pieces             map[[3]span]*part
 }
 
-// rotation is a table of rotary embeddings, [B or 1, T, 1, E].
-type rotation struct{ cos, sin *Node }
+// rotation is a table of rotary embeddings, [B or 1, T, 1, R], of the R numbers of a head that are rotated.
+type rotation struct {
+	cos, sin    *Node
+	interleaved bool // of pairs that are beside one another
+}
 
 func (f *Forward) attention(in Input) *attention {
 	a := &attention{rotations: map[rope]rotation{}, param: f.Param}
@@ -147,27 +150,27 @@ func (a *attention) locateBlocks(cached, blocks, position *Node) {
 }
 
 // rotation builds the rows of the tables of r for the new tokens.
-func (a *attention) rotation(r rope, size int) rotation {
+func (a *attention) rotation(r rope) rotation {
 	if found, ok := a.rotations[r]; ok {
 		return found
 	}
 	rows := func(table *Node) *Node {
 		if a.position == nil {
-			return Reshape(Slice(table, AxisRange(0, a.size)), 1, a.size, 1, size)
+			return Reshape(Slice(table, AxisRange(0, a.size)), 1, a.size, 1, r.size)
 		}
 		t := a.position.Shape().Dim(1)
-		return Reshape(Gather(table, ExpandAxes(a.position, -1)), -1, t, 1, size)
+		return Reshape(Gather(table, ExpandAxes(a.position, -1)), -1, t, 1, r.size)
 	}
 	cosName, sinName := ropeNames(len(a.rotations))
 	cos, sin := a.param(cosName), a.param(sinName)
 	if cos == nil { // the tables are no inputs of the graph
 		constant := func(flat []float32) *Node {
-			return ConstTensor(a.parts[0].key.Graph(), tensors.FromFlatDataAndDimensions(flat, a.size, size))
+			return ConstTensor(a.parts[0].key.Graph(), tensors.FromFlatDataAndDimensions(flat, a.size, r.size))
 		}
-		cosines, sines := r.tables(a.size, size)
+		cosines, sines := r.tables(a.size)
 		cos, sin = constant(cosines), constant(sines)
 	}
-	a.rotations[r] = rotation{rows(cos), rows(sin)}
+	a.rotations[r] = rotation{rows(cos), rows(sin), r.interleaved}
 	return a.rotations[r]
 }
 
@@ -284,17 +287,26 @@ func capSlope(y *Node, limit float64) *Node {
 	return OneMinus(Mul(y, y))
 }
 
-// rotate is RoPE (Su et al. 2021) in the half-split form: with x = [x1, x2],
+// rotate is RoPE (Su et al. 2021) of x [B, T, H, E] in the half-split form: with x = [x1, x2],
 //
 //	[x1 cos - x2 sin, x2 cos + x1 sin] = x [cos, cos] + [x2, x1] [-sin, sin]
+//
+// or, interleaved, with x1 and x2 beside one another. Numbers of a head behind those of the table stay as they are.
 func (r rotation) rotate(x *Node) *Node {
-	halves := func(x *Node) *Node {
-		dims := x.Shape().Dimensions
-		last := len(dims) - 1
-		return Reshape(x, append(slices.Clone(dims[:last]), 2, dims[last]/2)...)
+	dims := x.Shape().Dimensions
+	last := len(dims) - 1
+	size := r.cos.Shape().Dim(-1)
+	if size < dims[last] {
+		part := func(s SliceAxisSpec) *Node { return Slice(x, AxisRange(), AxisRange(), AxisRange(), s) }
+		return Concatenate([]*Node{r.rotate(part(AxisRange(0, size))), part(AxisRange(size, dims[last]))}, last)
 	}
-	y := halves(x)
-	return Reshape(Add(Mul(y, halves(r.cos)), Mul(Reverse(y, -2), halves(r.sin))), x.Shape().Dimensions...)
+	pairs, swapped := []int{2, size / 2}, -2
+	if r.interleaved {
+		pairs, swapped = []int{size / 2, 2}, -1
+	}
+	parts := func(x *Node) *Node { return Reshape(x, append(slices.Clone(x.Shape().Dimensions[:last]), pairs...)...) }
+	y := parts(x)
+	return Reshape(Add(Mul(y, parts(r.cos)), Mul(Reverse(y, swapped), parts(r.sin))), dims...)
 }
 
 // flash reports whether a pass computes attention with a kernel of the device. It rounds queries, keys, weights and

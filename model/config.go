@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goart-dev/art/internal/brief"
@@ -36,11 +37,14 @@ type Config struct {
 	RMSNormEps       float64  `json:"rms_norm_eps"`
 	RopeTheta        float64  `json:"rope_theta"`
 	// RopeScaling extends the context; nil is none.
-	RopeScaling   *RopeScaling `json:"rope_scaling,omitempty"`
-	TieEmbeddings bool         `json:"tie_word_embeddings"`
-	HiddenAct     string       `json:"hidden_act,omitempty"` // "silu" or "gelu_pytorch_tanh"
-	AttentionBias bool         `json:"attention_bias"`
-	MLPBias       bool         `json:"mlp_bias,omitempty"`
+	RopeScaling *RopeScaling `json:"rope_scaling,omitempty"`
+	// PartialRotaryFactor is the part of a head that is rotated, its first numbers; 0 is all.
+	PartialRotaryFactor float64 `json:"partial_rotary_factor,omitempty"`
+
+	TieEmbeddings bool   `json:"tie_word_embeddings"`
+	HiddenAct     string `json:"hidden_act,omitempty"` // "silu" or "gelu_pytorch_tanh"
+	AttentionBias bool   `json:"attention_bias"`
+	MLPBias       bool   `json:"mlp_bias,omitempty"`
 	// AttentionOutBias is that of the output of attention, where AttentionBias is not.
 	AttentionOutBias bool `json:"attention_out_bias,omitempty"`
 
@@ -157,7 +161,7 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 	if err := c.readKnown(keys); err != nil {
 		return err
 	}
-	if err := c.readRope(keys); err != nil {
+	if err := c.readRope(keys, a.rope); err != nil {
 		return err
 	}
 	if _, ok := keys["rms_norm_eps"]; !ok {
@@ -184,7 +188,8 @@ func (c *Config) read(keys map[string]json.RawMessage) error {
 		c.RopeTheta = 10000
 	}
 	for key, v := range keys { // those that are not read are kept
-		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) {
+		if _, read := otherSpellings[key]; read || key == "rope_parameters" || slices.Contains(configKeys, key) ||
+			key == originalKey && c.longRope() {
 			continue
 		}
 		data, err := json.Marshal(v) // compact, so that it is written as it was read
@@ -285,12 +290,20 @@ func (c Config) marshalText() ([]byte, error) {
 		decimal(c.EmbeddingMultiplier), decimal(c.AttentionMultiplier), decimal(c.ResidualMultiplier),
 		decimal(c.LogitsScaling),
 	})
-	others := c.extra
+	others := maps.Clone(c.extra)
+	set := func(key, value string) {
+		if others == nil {
+			others = map[string]json.RawMessage{}
+		}
+		others[key] = json.RawMessage(value)
+	}
 	a, unknown := c.architecture()
 	windowed := unknown == nil && a.windowed || c.UseSlidingWindow
 	if c.SlidingWindow == 0 && windowed { // without the key there is one
-		others = map[string]json.RawMessage{"sliding_window": json.RawMessage("null")}
-		maps.Copy(others, c.extra)
+		set("sliding_window", "null")
+	}
+	if c.longRope() { // transformers 4 looks for it here only
+		set(originalKey, strconv.Itoa(c.RopeScaling.OriginalPositions))
 	}
 	if err != nil || len(others) == 0 {
 		return data, err
@@ -331,7 +344,12 @@ func (c *Config) Validate() error {
 	check(positive(c.RMSNormEps), "rms_norm_eps is %v, want a positive number", c.RMSNormEps)
 	check(positive(c.RopeTheta), "rope_theta is %v, want a positive number", c.RopeTheta)
 	if c.RopeScaling != nil {
-		c.RopeScaling.check(check)
+		c.RopeScaling.check(c, a.rope, check)
+	}
+	if p := c.PartialRotaryFactor; p != 0 {
+		check(p > 0 && p <= 1, "partial_rotary_factor is %v, want a positive number up to 1", p)
+		check(c.rope().size >= 2 && c.rope().size%2 == 0, "partial_rotary_factor %v of head_dim %d is %d numbers, want pairs",
+			p, c.HeadDim, c.rope().size)
 	}
 	if c.NumLayers <= mostLayers {
 		a.describe(c, check).checkKinds(c, check)

@@ -86,19 +86,18 @@ func TestParseConfig_Refuses(t *testing.T) {
 		{"model_type", "-", `model_type "" is not supported`},
 		{"hidden_act", "gelu", `hidden_act "gelu" is not supported`},
 		{"hidden_act", nil, `hidden_act "" is not supported`},
-		{"rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4.0}, `rope_scaling: rope_type "yarn" is not supported`},
-		{"rope_scaling", map[string]any{"type": "dynamic", "factor": 4.0}, `rope_type "dynamic" is not supported`},
+		{"rope_scaling", map[string]any{"rope_type": "ntk", "factor": 4.0}, `rope_scaling: rope_type "ntk" is not supported: this version has default, linear, dynamic, yarn, longrope and llama3`},
 		{"rope_scaling", map[string]any{"rope_type": "linear", "factor": 4.0, "mscale": 2}, `rope_scaling: mscale is not supported with rope_type "linear"`},
 		{"rope_scaling", map[string]any{"rope_type": "linear"}, "rope_scaling: factor is 0"},
 		{"rope_scaling", map[string]any{"rope_type": "llama3", "factor": 8}, "low_freq_factor is 0"},
 		{"rope_scaling", 7, "rope_scaling: "},
-		{"rope_parameters", map[string]any{"rope_type": "longrope"}, `rope_parameters: rope_type "longrope" is not supported`},
+		{"rope_parameters", map[string]any{"rope_type": "su"}, `rope_parameters: rope_type "su" is not supported`},
 		{"rope_parameters", map[string]any{"rope_theta": 5}, "rope_parameters: rope_theta is 5, and 1e+06 outside: keep one"},
 		{"rope_parameters", map[string]any{"full_attention": map[string]any{}}, "full_attention is not supported"},
 		{"rope_parameters", map[string]any{"rope_theta": 0}, "rope_parameters: rope_theta is 0, want a positive number"},
 		{"rope_scaling", map[string]any{"type": "linear", "rope_type": "default", "factor": 2}, `type is "linear" and rope_type "default": keep one`},
 		{"rope_scaling", map[string]any{"rope_theta": 5}, "rope_scaling: rope_theta is 5, which transformers 4 does not read"},
-		{"partial_rotary_factor", 0.5, "partial_rotary_factor is not supported (found 0.5)"},
+		{"partial_rotary_factor", 0.5, "partial_rotary_factor is 0.5, which qwen3 does not build"},
 		{"use_bidirectional_attention", true, "use_bidirectional_attention is not supported"},
 		{"layer_types", []string{"full_attention"}, "layer_types has 1 entries, num_hidden_layers is 28"},
 		{"layer_types", slices.Repeat([]string{"chunked_attention"}, 28), `layer_types: "chunked_attention" is not supported`},
@@ -385,6 +384,13 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add(real)
 	for _, m := range fixtures.Models(f) {
 		data, err := os.ReadFile(filepath.Join(m.Dir, ConfigFile))
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	var ropes ropeCases
+	readRopeFile(f, "cases.json", &ropes)
+	for _, c := range ropes.Cases {
+		data, err := json.Marshal(c.Config)
 		require.NoError(f, err)
 		f.Add(data)
 	}

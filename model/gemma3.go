@@ -14,7 +14,7 @@ var gemma3 = architecture{
 	modelType: "gemma3_text", class: "Gemma3ForCausalLM",
 	reads: append([]string{"sliding_window", "sliding_window_pattern", "rope_local_base_freq", "hidden_activation",
 		"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "attention_bias"}, headNormKeys...),
-	windowed: true, defaults: gemma3Defaults, describe: describeGemma3,
+	windowed: true, defaults: gemma3Defaults, describe: describeGemma3, rope: ropeForm{kinds: true},
 }
 
 func describeGemma3(c *Config, check checker) *design {
@@ -44,7 +44,7 @@ func describeGemma3(c *Config, check checker) *design {
 			n.offset = 1
 		}
 		if l.window > 0 {
-			l.rope = rope{theta: c.RopeLocalTheta}
+			l.rope.theta, l.rope.scaling = c.RopeLocalTheta, nil
 			check(positive(c.RopeLocalTheta), "rope_local_base_freq is %v, want a positive number", c.RopeLocalTheta)
 		}
 	}

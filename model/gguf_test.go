@@ -352,7 +352,7 @@ func fixtureTensors(t testing.TB, arch string, w *Weights) []gguftest.Tensor {
 	if s := c.RopeScaling; s != nil && s.Type == ropeLlama3 {
 		factors := make([]float32, c.HeadDim/2)
 		for i := range factors {
-			factors[i] = float32(rope{theta: c.RopeTheta}.frequency(i, c.HeadDim) / c.rope().frequency(i, c.HeadDim))
+			factors[i] = float32(rope{theta: c.RopeTheta, size: c.HeadDim}.frequency(i) / c.rope().frequency(i))
 		}
 		list = append(list, gguftest.Tensor{Name: ropeFactorsName, Shape: []int{len(factors)}, Data: factors})
 	}

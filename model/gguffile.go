@@ -53,7 +53,7 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 		t, _ := f.Tensor(name)
 		list := declared[name]
 		switch {
-		case name == ropeFactorsName: // it is part of the configuration
+		case name == ropeFactorsName, name == longFactorsName, name == shortFactorsName: // they are parts of the configuration
 		case len(list) == 0:
 			set.add(name, ggufTensor{Tensor: t, shape: t.Shape}) // a tensor without a counterpart
 		case !list[0].merged:
@@ -285,12 +285,25 @@ var ggufForwardKeys = map[string]string{
 	"full_attention_interval": "full_attention_interval",
 }
 
-// ropeScaling sets the scaling of RoPE from the metadata, or for Llama 3 from the tensor rope_freqs.
+// ropeScaling sets the scaling of RoPE from the metadata, for Llama 3 from the tensor rope_freqs, and for LongRoPE from
+// two more.
 func (h *ggufHeader) ropeScaling(c map[string]any) {
 	if kind := h.text("rope.scaling.type"); kind != "" && kind != "none" {
 		s := map[string]any{"rope_type": kind}
-		h.need(s, "factor", "rope.scaling.factor")
-		h.copy(s, "original_max_position_embeddings", "rope.scaling.original_context_length")
+		if h.copy(s, originalKey, "rope.scaling.original_context_length") && kind == ropeLinear {
+			delete(s, originalKey) // it changes nothing
+		}
+		switch kind {
+		case ropeLong:
+			c[originalKey], s["attention_factor"] = s[originalKey], 1.0
+			h.copy(s, "attention_factor", "rope.scaling.attn_factor")
+			s["short_factor"], s["long_factor"] = h.factors(shortFactorsName), h.factors(longFactorsName)
+		case ropeYarn:
+			h.yarn(s)
+			fallthrough
+		default:
+			h.need(s, "factor", "rope.scaling.factor")
+		}
 		c["rope_scaling"] = s
 	}
 	t, ok := h.file.Tensor(ropeFactorsName)
@@ -307,8 +320,50 @@ func (h *ggufHeader) ropeScaling(c map[string]any) {
 	}
 }
 
-// ropeFactorsName is the tensor by which llama.cpp divides the frequencies of RoPE.
-const ropeFactorsName = "rope_freqs.weight"
+// yarn sets what llama.cpp adds to YaRN. It multiplies the usual attention factor, or with a logarithm's multiplier
+// m(factor, 1) / m(factor, multiplier), see [rope.attention], by attn_factor.
+func (h *ggufHeader) yarn(s map[string]any) {
+	h.copy(s, "beta_fast", "rope.scaling.yarn_beta_fast")
+	h.copy(s, "beta_slow", "rope.scaling.yarn_beta_slow")
+	for _, key := range []string{"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"} {
+		if x, ok := h.number(key).(float64); ok && x != 1 {
+			h.fail("%s.%s is %v: not supported", h.arch, key, x)
+		}
+	}
+	factor, _ := h.number("rope.scaling.factor").(float64)
+	usual := RopeScaling{Factor: factor}
+	attention := usual.mscale(1)
+	if by, ok := h.number("rope.scaling.yarn_log_multiplier").(float64); ok && by != 0 {
+		attention /= usual.mscale(by)
+	}
+	if by, ok := h.number("rope.scaling.attn_factor").(float64); ok {
+		attention *= by
+	}
+	if attention != usual.mscale(1) {
+		s["attention_factor"] = attention
+	}
+}
+
+// factors returns the numbers of a tensor.
+func (h *ggufHeader) factors(name string) []float32 {
+	t, ok := h.file.Tensor(name)
+	if !ok {
+		h.fail("there is no tensor %s", name)
+		return nil
+	}
+	list, err := t.Float32s()
+	if err != nil {
+		h.fail("%s: %w", name, err)
+	}
+	return list
+}
+
+// Tensors by which llama.cpp divides the frequencies of RoPE.
+const (
+	ropeFactorsName  = "rope_freqs.weight"
+	longFactorsName  = "rope_factors_long.weight" // of LongRoPE, beyond the original context
+	shortFactorsName = "rope_factors_short.weight"
+)
 
 // llama3Scaling returns the parameters of Llama 3's scaling for the factors that llama.cpp computed from them. Only
 // those of the released models are known: factors between low_freq_factor and high_freq_factor would be ambiguous.

@@ -31,7 +31,12 @@ func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
 	dense := slices.ContainsFunc(c.design().layers, func(l layer) bool { _, sparse := l.feed.(experts); return !sparse })
 	check(c.NumExperts == 0 || c.NormTopKProb && !dense,
 		"with layers without experts, or weights of experts that do not add up to 1")
-	check(c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")
+	if s := c.RopeScaling; s != nil {
+		check(s.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")
+		check(s.Type != ropeLong || m.interleaved, "with LongRoPE")
+		check(s.Type != ropeYarn || arch != "gemma3", "with YaRN")
+		check(s.Type != ropeYarn || s.Truncate == nil, "with YaRN whose truncate is false")
+	}
 	if arch != "gemma3" {
 		check(!slices.ContainsFunc(c.design().layers, func(l layer) bool { return l.window > 0 }), "with a sliding window")
 		return arch, m, errors.Join(problems...)
@@ -79,9 +84,20 @@ func (c *Config) ggufMetadata(arch, name string) []gguf.Pair {
 	}
 	decimal("attention.layer_norm_rms_epsilon", c.RMSNormEps)
 	decimal("rope.freq_base", c.RopeTheta)
-	if c.RopeScaling != nil && c.RopeScaling.Type == ropeLinear {
-		out = append(out, gguf.Pair{Key: arch + ".rope.scaling.type", Value: ropeLinear})
-		decimal("rope.scaling.factor", c.RopeScaling.Factor)
+	if s := c.RopeScaling; s != nil && s.Type != ropeLlama3 && s.Type != ropeDynamic { // which is none up to MaxPositions
+		out = append(out, gguf.Pair{Key: arch + ".rope.scaling.type", Value: s.Type})
+		number("rope.scaling.original_context_length", s.OriginalPositions)
+		switch s.Type {
+		case ropeLong: // its factors are tensors
+			decimal("rope.scaling.attn_factor", c.rope().attention())
+		case ropeYarn: // llama.cpp multiplies by the usual attention factor itself
+			decimal("rope.scaling.attn_factor", c.rope().attention()/s.mscale(1))
+			decimal("rope.scaling.yarn_beta_fast", s.BetaFast)
+			decimal("rope.scaling.yarn_beta_slow", s.BetaSlow)
+			fallthrough
+		default:
+			decimal("rope.scaling.factor", s.Factor)
+		}
 	}
 	number("expert_count", c.NumExperts)
 	number("expert_used_count", c.ExpertsPerToken)

@@ -114,18 +114,30 @@ func (m ggufModel) reverted(t tensor, read func([]float32, int)) func([]float32,
 	}
 }
 
-// ropeFactors returns the tensor that holds Llama 3's scaling of RoPE, or none.
+// ropeFactors returns the tensors that hold Llama 3's scaling of RoPE, or the factors of LongRoPE.
 func (c *Config) ropeFactors() ([]ggufPart, error) {
-	if c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
+	part := func(name string, factors []float32) ggufPart {
+		return ggufPart{ggml.Header{Name: name, Shape: []int{len(factors)}}, ggml.F32.String(), nil,
+			func(dst []float32, first int) { copy(dst, factors[first:]) }, func() {}}
+	}
+	switch s := c.RopeScaling; {
+	case s != nil && s.Type == ropeLong:
+		rounded := func(list []float64) (out []float32) {
+			for _, x := range list {
+				out = append(out, float32(x))
+			}
+			return out
+		}
+		return []ggufPart{part(longFactorsName, rounded(s.LongFactors)), part(shortFactorsName, rounded(s.ShortFactors))}, nil
+	case s == nil || s.Type != ropeLlama3:
 		return nil, nil
 	}
 	factors := make([]float32, c.HeadDim/2)
 	for i := range factors {
-		factors[i] = float32(rope{theta: c.RopeTheta}.frequency(i, c.HeadDim) / c.rope().frequency(i, c.HeadDim))
+		factors[i] = float32(rope{theta: c.RopeTheta, size: c.HeadDim}.frequency(i) / c.rope().frequency(i))
 	}
 	if _, err := llama3Scaling(factors, c.RopeTheta); err != nil {
 		return nil, fmt.Errorf("model: GGUF: rope_scaling: %w", err)
 	}
-	return []ggufPart{{ggml.Header{Name: ropeFactorsName, Shape: []int{len(factors)}}, ggml.F32.String(), nil,
-		func(dst []float32, first int) { copy(dst, factors[first:]) }, func() {}}}, nil
+	return []ggufPart{part(ropeFactorsName, factors)}, nil
 }

@@ -1,14 +1,9 @@
 package model
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -19,17 +14,33 @@ import (
 
 // rope configures the rotation of queries and keys of a layer. It is comparable: layers with equal ones share tables.
 type rope struct {
-	theta   float64
-	scaling RopeScaling // the zero value is none
+	theta     float64
+	scaling   *RopeScaling // nil is none
+	positions int          // of the model
+	size      int          // how many numbers of a head are rotated, the first ones; the others stay as they are
+	turning   int          // how many of the size/2 pairs have a frequency, where the others have 0; 0: all of them
+	// interleaved rotates the pairs (2i, 2i+1), and otherwise the halves (i, i + size/2).
+	interleaved bool
 }
 
 // rope returns the configuration of all layers, or of those without a window.
 func (c *Config) rope() rope {
-	r := rope{theta: c.RopeTheta}
-	if c.RopeScaling != nil {
-		r.scaling = *c.RopeScaling
+	r := rope{theta: c.RopeTheta, scaling: c.RopeScaling, positions: c.MaxPositions, size: c.HeadDim}
+	if c.PartialRotaryFactor != 0 {
+		r.size = int(float64(c.HeadDim) * c.PartialRotaryFactor)
+	}
+	if s := c.RopeScaling; s != nil && s.Alpha != 0 {
+		r.theta = stretched(r.theta, s.Alpha, r.size)
 	}
 	return r
+}
+
+// stretched returns the theta that stretches the longest wave by a factor, and the shortest not at all ("NTK-aware",
+// Peng et al. 2023):
+//
+//	theta · by^(size/(size-2))
+func stretched(theta, by float64, size int) float64 {
+	return theta * math.Pow(by, float64(size)/float64(size-2))
 }
 
 // frequency returns the angular frequency, in radians per position, of the i-th of size/2 pairs:
@@ -38,10 +49,17 @@ func (c *Config) rope() rope {
 //
 // Linear scaling divides it by a factor (Chen et al. 2023). Llama 3's does so for wavelengths above OriginalPositions /
 // LowFactor, and leaves those below OriginalPositions / HighFactor; in between it is (1-s) f/Factor + s f, with s going
-// from 0 to 1 as wavelengths get shorter (Grattafiori et al. 2024).
-func (r rope) frequency(i, size int) float64 {
-	f := math.Pow(r.theta, -2*float64(i)/float64(size))
+// from 0 to 1 as wavelengths get shorter (Grattafiori et al. 2024). YaRN goes from f to f/Factor along a ramp over the
+// pairs (Peng et al. 2023). LongRoPE divides each by a factor of its own (Ding et al. 2024).
+func (r rope) frequency(i int) float64 {
+	if r.turning > 0 && i >= r.turning {
+		return 0
+	}
+	f := math.Pow(r.theta, -2*float64(i)/float64(r.size))
 	s := r.scaling
+	if s == nil {
+		return f
+	}
 	switch s.Type {
 	case ropeLinear:
 		return f / s.Factor
@@ -49,22 +67,87 @@ func (r rope) frequency(i, size int) float64 {
 		waves := float64(s.OriginalPositions) * f / (2 * math.Pi) // within the original context
 		smooth := min(max((waves-s.LowFactor)/(s.HighFactor-s.LowFactor), 0), 1)
 		return (1-smooth)*f/s.Factor + smooth*f
+	case ropeYarn:
+		from, to := r.ramp()
+		slow := min(max((float64(i)-from)/(to-from), 0), 1)
+		return slow*f/s.Factor + (1-slow)*f
+	case ropeLong:
+		if r.positions > s.OriginalPositions {
+			return f / s.LongFactors[i]
+		}
+		return f / s.ShortFactors[i]
 	}
-	return f
+	return f // dynamic: within MaxPositions, see WithContext
 }
 
-// tables returns, with angle = position * frequency, the rows [cos, cos] and [-sin, sin] of the first n positions, each
-// [n, size]. They are computed in float64 on the host, so that every graph and every device uses the same numbers.
-func (r rope) tables(n, size int) (cosines, sines []float32) {
-	half := size / 2
-	cosines, sines = make([]float32, n*size), make([]float32, n*size)
+// ramp returns between which pairs YaRN goes from frequencies that it keeps to those that it divides. The pair that
+// turns n times within the original context is
+//
+//	size · ln(OriginalPositions / (2 pi n)) / (2 ln theta)
+func (r rope) ramp() (from, to float64) {
+	fast, slow := r.scaling.betas()
+	pair := func(turns float64) float64 {
+		return float64(r.size) * math.Log(float64(r.scaling.OriginalPositions)/(turns*2*math.Pi)) / (2 * math.Log(r.theta))
+	}
+	from, to = pair(fast), pair(slow)
+	if r.scaling.Truncate == nil || *r.scaling.Truncate {
+		from, to = math.Floor(from), math.Ceil(to)
+	}
+	from, to = max(from, 0), min(to, float64(r.size-1))
+	if from == to {
+		to += 0.001
+	}
+	return from, to
+}
+
+// attention returns what cosines and sines are multiplied by, so that scores are by its square. With m(s, k) = 1 +
+// 0.1 k ln(s), and 1 for factors up to 1, that of YaRN is
+//
+//	m(Factor, 1)     or, with both of them,     m(Factor, MScale) / m(Factor, MScaleAllDim)
+//
+// and that of LongRoPE sqrt(1 + ln(s) / ln(OriginalPositions)), where s is Factor, or else MaxPositions /
+// OriginalPositions, and 1 for factors up to 1.
+func (r rope) attention() float64 {
+	s := r.scaling
+	switch {
+	case s == nil:
+		return 1
+	case s.AttentionFactor != 0:
+		return s.AttentionFactor
+	case s.Type == ropeYarn && s.MScale != 0 && s.MScaleAllDim != 0:
+		return s.mscale(s.MScale) / s.mscale(s.MScaleAllDim)
+	case s.Type == ropeYarn:
+		return s.mscale(1)
+	case s.Type != ropeLong:
+		return 1
+	}
+	factor := s.Factor
+	if factor == 0 {
+		factor = float64(r.positions) / float64(s.OriginalPositions)
+	}
+	if factor <= 1 {
+		return 1
+	}
+	return math.Sqrt(1 + math.Log(factor)/math.Log(float64(s.OriginalPositions)))
+}
+
+// tables returns, with angle = position * frequency, rows of cosines and sines of the first n positions, each [n,
+// size]: [cos, cos] and [-sin, sin], or, interleaved, pairs of these. They are computed in float64 on the host, so that
+// every graph and every device uses the same numbers.
+func (r rope) tables(n int) (cosines, sines []float32) {
+	half, attention := r.size/2, r.attention()
+	cosines, sines = make([]float32, n*r.size), make([]float32, n*r.size)
 	for i := range half {
-		f := r.frequency(i, size)
+		f := r.frequency(i)
+		first, second := i, i+half
+		if r.interleaved {
+			first, second = 2*i, 2*i+1
+		}
 		for p := range n {
-			angle := float64(p) * f
-			at := p*size + i
-			cosines[at], cosines[at+half] = float32(math.Cos(angle)), float32(math.Cos(angle))
-			sines[at], sines[at+half] = -float32(math.Sin(angle)), float32(math.Sin(angle))
+			angle, row := float64(p)*f, p*r.size
+			cos, sin := float32(math.Cos(angle)*attention), float32(math.Sin(angle)*attention)
+			cosines[row+first], cosines[row+second] = cos, cos
+			sines[row+first], sines[row+second] = -sin, sin
 		}
 	}
 	return cosines, sines
@@ -86,9 +169,9 @@ func (c *Config) RopeTables(device compute.Backend, n int) (*Params, error) {
 		}
 		cosName, sinName := ropeNames(len(kinds))
 		kinds, p.Names = append(kinds, l.rope), append(p.Names, cosName, sinName)
-		cos, sin := l.rope.tables(n, c.HeadDim)
+		cos, sin := l.rope.tables(n)
 		for _, data := range [][]float32{cos, sin} {
-			t, err := graphx.Upload(device, data, n, c.HeadDim)
+			t, err := graphx.Upload(device, data, n, l.rope.size)
 			if err != nil {
 				return nil, fmt.Errorf("model: RoPE: %w", err)
 			}
@@ -100,242 +183,38 @@ func (c *Config) RopeTables(device compute.Backend, n int) (*Params, error) {
 
 func shapeI32(dims ...int) shapes.Shape { return shapes.Make(dtypes.Int32, dims...) }
 
-// Types of RopeScaling.
-const (
-	ropeLinear = "linear"
-	ropeLlama3 = "llama3"
-)
-
-// RopeScaling extends rotary embeddings to a longer context than a model was first trained with.
-type RopeScaling struct {
-	// Type is "linear", which divides all frequencies by Factor, or "llama3", which divides the low ones.
-	Type   string  `json:"rope_type"`
-	Factor float64 `json:"factor"`
-
-	// Llama 3's: wavelengths above OriginalPositions / LowFactor are scaled, those below OriginalPositions / HighFactor
-	// are not, and those in between are interpolated.
-	LowFactor         float64 `json:"low_freq_factor,omitempty"`
-	HighFactor        float64 `json:"high_freq_factor,omitempty"`
-	OriginalPositions int     `json:"original_max_position_embeddings,omitempty"`
-}
-
-// MarshalJSON writes the factors with a decimal point: transformers 4 warns of others.
-func (s RopeScaling) MarshalJSON() ([]byte, error) {
-	type plain RopeScaling
-	return json.Marshal(struct {
-		plain
-		Factor     decimal `json:"factor"`
-		LowFactor  decimal `json:"low_freq_factor,omitempty"`
-		HighFactor decimal `json:"high_freq_factor,omitempty"`
-	}{plain(s), decimal(s.Factor), decimal(s.LowFactor), decimal(s.HighFactor)})
-}
-
-var ropeKeys = map[string][]string{
-	"default":  {"rope_theta"},
-	ropeLinear: {"rope_theta", "factor"},
-	ropeLlama3: {"rope_theta", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
-}
-
-// readRope reads the keys of rotary embeddings: rope_scaling and rope_theta of transformers 4, and rope_parameters of
-// 5, which holds both. Gemma 3 has one for each kind of layer.
+// WithContext returns the configuration of a model that is opened with a context of so many tokens, and whether its
+// RoPE depends on that: transformers chooses the frequencies of two types by the longest position of each call, and the
+// keys of a cache would have others than those of later tokens. Here all calls have those of the context.
 //
-// A file with keys of both must mean the same under either: 4 reads rope_scaling only, and 5 lets it replace
-// rope_parameters, its theta included.
-func (c *Config) readRope(keys map[string]json.RawMessage) error {
-	scaled, err := c.readRopeScaling(keys["rope_scaling"])
-	if err != nil {
-		return err
+//	dynamic     theta · (Factor·tokens/MaxPositions - (Factor-1))^(size/(size-2)) beyond MaxPositions
+//	longrope    LongFactors beyond OriginalPositions, ShortFactors up to there
+//
+// The result says so in keys that transformers reads too: theta in place of Factor; LongFactors in place of
+// ShortFactors. Its MaxPositions are the longest context with these frequencies: tokens of dynamic beyond MaxPositions,
+// at most Factor times these.
+func (c *Config) WithContext(tokens int) (at *Config, depends bool) {
+	s := c.RopeScaling
+	depends = s != nil && (s.Type == ropeDynamic && s.Alpha == 0 || s.Type == ropeLong)
+	if !depends {
+		return c, false
 	}
-	if raw := keys["rope_parameters"]; !absent(raw) {
-		if err := c.readRopeParameters(raw, scaled); err != nil {
-			return err
-		}
-	}
-	// transformers 5 prefers this key to the one inside rope_scaling and rope_parameters.
-	raw := keys["original_max_position_embeddings"]
-	if absent(raw) || c.RopeScaling == nil || c.RopeScaling.Type != ropeLlama3 {
-		return nil
-	}
-	if inside := c.RopeScaling.OriginalPositions; string(raw) != strconv.Itoa(inside) {
-		return fmt.Errorf("original_max_position_embeddings is %s, and %d among the settings of rope_type %q: keep one",
-			raw, inside, ropeLlama3)
-	}
-	return nil
-}
-
-// readRopeScaling reads rope_scaling, and reports whether it is there and not empty.
-func (c *Config) readRopeScaling(raw json.RawMessage) (bool, error) {
-	if absent(raw) {
-		return false, nil
-	}
-	theta, scaling, err := parseRope(raw)
-	if err != nil {
-		return false, fmt.Errorf("rope_scaling: %w", err)
-	}
-	if theta != 0 && theta != c.RopeTheta {
-		return false,
-			fmt.Errorf("rope_scaling: rope_theta is %v, which transformers 4 does not read: set it outside, where it is %v",
-				theta, c.RopeTheta)
-	}
-	c.RopeScaling = scaling
-	var keys map[string]json.RawMessage
-	return json.Unmarshal(raw, &keys) != nil || len(keys) > 0, nil
-}
-
-// readRopeParameters reads rope_parameters. scaled says that there is a rope_scaling too.
-func (c *Config) readRopeParameters(raw json.RawMessage, scaled bool) error {
-	if c.ModelType == gemma3.modelType {
-		return c.readRopeKinds(raw, scaled)
-	}
-	outside := c.RopeTheta
-	if err := c.takeRope(raw, "rope_parameters", scaled); err != nil {
-		return err
-	}
-	if scaled && outside == 0 && c.RopeTheta != 0 {
-		return fmt.Errorf("rope_parameters: transformers does not read its rope_theta %v "+
-			"beside rope_scaling: remove rope_scaling", c.RopeTheta)
-	}
-	return nil
-}
-
-// readRopeKinds reads Gemma 3's rope_parameters, an object for each kind of layer. transformers 5 ignores other keys.
-func (c *Config) readRopeKinds(raw json.RawMessage, scaled bool) error {
-	var kinds map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &kinds); err != nil {
-		return fmt.Errorf("rope_parameters: %w", err)
-	}
-	for _, key := range slices.Sorted(maps.Keys(kinds)) {
-		if key != layerFull && key != layerSliding {
-			return fmt.Errorf("rope_parameters: %s is not read for %s, which has an object for each kind of layer: "+
-				"move it into %s or %s", key, c.ModelType, layerFull, layerSliding)
-		}
-	}
-	if scaled && absent(kinds[layerFull]) {
-		return fmt.Errorf("rope_parameters has no %s for rope_scaling to go into: move rope_scaling there", layerFull)
-	}
-	if err := c.takeRope(kinds[layerFull], "rope_parameters: "+layerFull, scaled); err != nil {
-		return err
-	}
-	return c.takeLocalRope(kinds[layerSliding])
-}
-
-// takeRope sets RopeTheta and RopeScaling from an object of transformers 5, which must agree with the keys of 4.
-func (c *Config) takeRope(raw json.RawMessage, name string, scaled bool) error {
-	if absent(raw) {
-		return nil
-	}
-	theta, scaling, err := parseRope(raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	out, scaling := *c, *s
+	trained := float64(c.MaxPositions)
+	if s.Type == ropeDynamic {
+		tokens = min(tokens, int(s.Factor*trained))
 	}
 	switch {
-	case theta != 0 && c.RopeTheta != 0 && theta != c.RopeTheta:
-		return fmt.Errorf("%s: rope_theta is %v, and %v outside: keep one", name, theta, c.RopeTheta)
-	case scaled && !reflect.DeepEqual(scaling, c.RopeScaling):
-		return fmt.Errorf("%s is %s, and rope_scaling, which transformers prefers, is %s: keep one",
-			name, scaling, c.RopeScaling)
-	case theta != 0:
-		c.RopeTheta = theta
-	}
-	c.RopeScaling = scaling
-	return nil
-}
-
-// String describes s for messages. nil is the type "default".
-func (s *RopeScaling) String() string {
-	if s == nil {
-		return `rope_type "default"`
-	}
-	return fmt.Sprintf("%+v", *s)
-}
-
-func (c *Config) takeLocalRope(raw json.RawMessage) error {
-	const name = "rope_parameters: " + layerSliding
-	if absent(raw) {
-		return nil
-	}
-	theta, scaling, err := parseRope(raw)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
-	case scaling != nil:
-		return fmt.Errorf("%s: rope_type %q is not supported", name, scaling.Type)
-	case theta != 0 && c.RopeLocalTheta != 0 && theta != c.RopeLocalTheta:
-		return fmt.Errorf("%s: rope_theta is %v, and rope_local_base_freq is %v: keep one", name, theta, c.RopeLocalTheta)
-	case theta != 0:
-		c.RopeLocalTheta = theta
-	}
-	return nil
-}
-
-// parseRope reads an object with a rope_type and its settings, all known. scaling is nil for the type "default".
-func parseRope(raw json.RawMessage) (theta float64, scaling *RopeScaling, err error) {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &keys); err != nil {
-		return 0, nil, err
-	}
-	kind, err := ropeKind(keys)
-	if err != nil {
-		return 0, nil, err
-	}
-	known, ok := ropeKeys[kind]
-	if !ok {
-		return 0, nil, fmt.Errorf("rope_type %q is not supported: this version has default, %s and %s", kind, ropeLinear,
-			ropeLlama3)
-	}
-	scaling = &RopeScaling{Type: kind}
-	fields := map[string]any{
-		"rope_theta": &theta, "factor": &scaling.Factor, "low_freq_factor": &scaling.LowFactor,
-		"high_freq_factor": &scaling.HighFactor, "original_max_position_embeddings": &scaling.OriginalPositions,
-	}
-	for key, v := range keys {
-		switch {
-		case key == "type", key == "rope_type", string(v) == "null":
-		case key == "partial_rotary_factor" && !changesForward(key, v):
-		case !slices.Contains(known, key):
-			return 0, nil, fmt.Errorf("%s is not supported with rope_type %q (found %s)", key, kind, v)
-		default:
-			if err := json.Unmarshal(v, fields[key]); err != nil {
-				return 0, nil, fmt.Errorf("%s: %w", key, err)
-			}
+	case s.Type == ropeDynamic && tokens > c.MaxPositions:
+		out.RopeTheta = stretched(c.RopeTheta, s.Factor*float64(tokens)/trained-(s.Factor-1), c.rope().size)
+		out.RopeScaling, out.MaxPositions = nil, tokens
+	case s.Type == ropeLong && c.MaxPositions > s.OriginalPositions:
+		scaling.AttentionFactor, out.RopeScaling = c.rope().attention(), &scaling
+		if tokens > s.OriginalPositions {
+			scaling.ShortFactors = s.LongFactors
+		} else {
+			out.MaxPositions = s.OriginalPositions
 		}
 	}
-	if raw := keys["rope_theta"]; !absent(raw) && !positive(theta) {
-		return 0, nil, fmt.Errorf("rope_theta is %s, want a positive number", raw)
-	}
-	if kind == "default" {
-		scaling = nil
-	}
-	return theta, scaling, nil
-}
-
-// ropeKind reads the type of a RoPE object. Of two names transformers 4 prefers the older, type, and 5 the newer.
-func ropeKind(keys map[string]json.RawMessage) (string, error) {
-	kind := ""
-	for _, key := range []string{"type", "rope_type"} {
-		if absent(keys[key]) {
-			continue
-		}
-		before := kind
-		if err := json.Unmarshal(keys[key], &kind); err != nil {
-			return "", fmt.Errorf("%s: %w", key, err)
-		}
-		if before != "" && before != kind {
-			return "", fmt.Errorf("type is %q and rope_type %q: keep one", before, kind)
-		}
-	}
-	return cmp.Or(kind, "default"), nil
-}
-
-func (s *RopeScaling) check(check checker) {
-	check(s.Type == ropeLinear || s.Type == ropeLlama3,
-		"rope_scaling: rope_type %q is not supported: this version has %s and %s", s.Type, ropeLinear, ropeLlama3)
-	check(positive(s.Factor), "rope_scaling: factor is %v, want a positive number", s.Factor)
-	if s.Type == ropeLlama3 {
-		check(positive(s.LowFactor) && positive(s.HighFactor) && s.LowFactor < s.HighFactor,
-			"rope_scaling: low_freq_factor is %v and high_freq_factor %v, want positive numbers, the second greater",
-			s.LowFactor, s.HighFactor)
-		check(s.OriginalPositions > 0 && s.OriginalPositions <= mostSize,
-			"rope_scaling: original_max_position_embeddings is %d, want 1 to %d", s.OriginalPositions, mostSize)
-	}
+	return &out, true
 }

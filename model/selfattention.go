@@ -69,7 +69,7 @@ func (a selfAttention) build(f *Forward, pass *attention, x *Node, at string, ca
 		if a.rope.theta == 0 {
 			return y
 		}
-		return pass.rotation(a.rope, a.size).rotate(y)
+		return pass.rotation(a.rope).rotate(y)
 	}
 	q := rotated(0, a.heads, a.qNorm)
 	fresh := KV{K: rotated(1, a.kvHeads, a.kNorm), V: Reshape(project(2), b, t, a.kvHeads, a.size)}

@@ -154,8 +154,8 @@ func TestWrapper_Refuses(t *testing.T) {
 		{"qwen3_vl", "tie_word_embeddings: ", func(c object) object { return with(c, "tie_word_embeddings", 3) }},
 		{"mistral3", "the weights are quantized by fine-grained FP8", func(c object) object { return with(c, "quantization_config", object{"quant_method": "fp8"}) }},
 		{"mistral3", "mrope_section is not supported", func(c object) object { return within(c, "rope_scaling", object{"mrope_section": []int{1}}) }},
-		{"qwen3_vl", `rope_type "yarn" is not supported`, func(c object) object {
-			return within(c, "rope_scaling", object{"rope_type": "yarn", "mrope_section": []int{1}})
+		{"qwen3_vl", `rope_type "xpos" is not supported`, func(c object) object {
+			return within(c, "rope_scaling", object{"rope_type": "xpos", "mrope_section": []int{1}})
 		}},
 		{"qwen3_vl", "num_hidden_layers is 0", func(c object) object { return within(c, "num_hidden_layers", 0) }},
 	} {

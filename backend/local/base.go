@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -36,6 +37,8 @@ type base struct {
 	engine    *engine.Pool
 	training  *graphx.Programs // of all models on it, on the first device
 	booking   plan.Booking
+	// ropeContext is what a run records as RopeContext. config has the frequencies of it.
+	ropeContext int
 }
 
 // baseKey is what differs between base models that are loaded beside one another.
@@ -44,6 +47,7 @@ type baseKey struct {
 	weights string // see [Options].Weights; not empty
 	// activations is "int8", or empty for float32.
 	activations string
+	rope        int // RopeContext of the run; 0: none is recorded
 }
 
 // loading is a base model that is loaded, or being loaded. All models on it share it.
@@ -139,12 +143,19 @@ func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base
 			`set Activations of local.Options to "float32", or use a GGUF file with quantized matrices, and Weights "stored"`,
 			"Activations is %q, and the device holds no quantized matrices of %q", at.activations, name)
 	}
-	p, err := b.book(open.Config, matrices, open.WeightBytes(b.device, matrices))
+	given, err := b.withContext(open.Config, at.rope)
 	if err != nil {
 		return nil, err
 	}
-	s = &base{baseKey: at, name: name, original: open.Original, matrices: matrices, config: open.Config,
+	p, err := b.book(given, matrices, open.WeightBytes(b.device, matrices))
+	if err != nil {
+		return nil, err
+	}
+	s = &base{baseKey: at, name: name, original: open.Original, matrices: matrices, config: given,
 		tokenizer: open.Tokenizer, booking: p}
+	if chosen, depends := open.Config.WithContext(cmp.Or(at.rope, b.opts.Context, p.Context)); depends {
+		s.config, s.ropeContext = chosen, chosen.MaxPositions
+	}
 	if err := s.load(ctx, open, b); err != nil {
 		b.memory.GiveBack(p)
 		switch {
@@ -158,12 +169,30 @@ func (b *Backend) newBase(ctx context.Context, name string, at baseKey) (s *base
 	b.opts.Logger.Info("base model loaded", "base", name, "type", at.weights, "slots", p.Slots, "context", p.Context,
 		"tokens", p.CacheTokens, "weights", gigabytes(p.Weights), "cache", gigabytes(p.Cache), "work", gigabytes(p.Work),
 		"training", gigabytes(p.Training), "room", gigabytes(p.Room.Bytes))
-	limit := s.config.MaxPositions
+	limit := given.MaxPositions
 	if b.opts.Context == 0 && p.Context < limit || b.opts.Slots == 0 && p.Slots < plan.DefaultSlots {
 		b.opts.Logger.Warn("slots and context are lowered to fit into memory; set them in local.Options to choose otherwise",
 			"base", name, "slots", p.Slots, "context", p.Context, "limit", limit)
 	}
 	return s, nil
+}
+
+// withContext is the configuration by which memory is booked: that of the context of the run (0: there is none), or of
+// the options, where RoPE depends on it.
+func (b *Backend) withContext(c *model.Config, ofRun int) (*model.Config, error) {
+	if ofRun == 0 && b.opts.Context == 0 {
+		return c, nil
+	}
+	at, _ := c.WithContext(cmp.Or(ofRun, b.opts.Context))
+	if ofRun == 0 || b.opts.Context == 0 {
+		return at, nil
+	}
+	if now, depends := c.WithContext(b.opts.Context); depends && now.MaxPositions != ofRun {
+		return nil, invalid("register",
+			"leave Context of local.Options empty to continue the run, or use another model name for a new one",
+			"the run was begun with the RoPE of a context of %d tokens, and Context %d has another", ofRun, b.opts.Context)
+	}
+	return at, nil
 }
 
 // load uploads the weights to the devices, and starts an engine on each. The host keeps no weights.

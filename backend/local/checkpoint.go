@@ -187,6 +187,7 @@ func (b *Backend) Export(ctx context.Context, m *art.Model, dir string, opts *mo
 		open, err = basemodel.Open(from)
 	}
 	if err == nil {
+		open.Config, _ = open.Config.WithContext(e.base.ropeContext)
 		err = errors.Join(open.Export(dir, adapter, opts), open.Close())
 	}
 	if err != nil {

@@ -109,7 +109,7 @@ func TestRegister_Cancelled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			l := h.bases[baseKey{h.base, "float32", ""}]
+			l := h.bases[baseKey{h.base, "float32", "", 0}]
 			return l != nil && l.wait == n
 		}, time.Minute, time.Millisecond)
 	}

@@ -119,7 +119,10 @@ type Options struct {
 	// them, and the system divides the cores. It does not pause while there are no requests. The result is the same, to
 	// the bit.
 	TrainShare float64
-	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits.
+	// Context bounds prompt and reply together, in tokens. Default: the context of the base model, if it fits. Of a model
+	// whose RoPE depends on the length of a text (LongRoPE, dynamic scaling, which it can raise above the context of the
+	// model) it chooses the frequencies once, for sampling and training; see docs/models.md. The run records the choice,
+	// which its default then is, and another one is an error.
 	Context int
 	// CacheTokens is the number of tokens whose keys and values are kept, in blocks of 32: of the replies that are being
 	// sampled, and, as far as there is room, of everything before, so that conversations, the samples of a prompt and all

@@ -183,7 +183,7 @@ func (e *entry) resume(b *Backend, name string, opts art.ModelOptions, at locati
 		Name: name, Project: opts.Project, Base: opts.Base, Commit: at.commit, SHA256: digest, Frozen: opts.Frozen,
 		LoRA: opts.LoRA, Adapter: opts.Adapter, Fork: opts.Fork, Full: opts.Full, Seed: opts.Seed,
 		Device:  fmt.Sprintf("%s, %s, %s/%s", b.Device(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
-		Weights: e.base.weights, Activations: e.base.activations,
+		Weights: e.base.weights, Activations: e.base.activations, RopeContext: e.base.ropeContext,
 	}
 	var have description
 	known, err := e.run.ReadModel(&have)

@@ -101,7 +101,7 @@ func (b *Backend) heldOf(name string, opts art.ModelOptions, at location) (baseK
 
 // heldAs is how a base is held for a run that was started. The numbers of "stored" are those of "float32".
 func (b *Backend) heldAs(path string, d description) baseKey {
-	key := baseKey{path, cmp.Or(b.opts.Weights, d.weights()), cmp.Or(b.opts.Activations, d.Activations)}
+	key := baseKey{path, cmp.Or(b.opts.Weights, d.weights()), cmp.Or(b.opts.Activations, d.Activations), d.RopeContext}
 	if b.opts.Weights == "" && key.weights == "stored" && !keepsBlocks(b.device) {
 		key.weights = "float32"
 	}

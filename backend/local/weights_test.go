@@ -83,7 +83,7 @@ func TestWeights_Default(t *testing.T) {
 	require.NotEmpty(t, logprobs["full"])
 	require.Equal(t, logprobs["full"], logprobs["adapter"])
 	require.Equal(t, logprobs["full"], logprobs["frozen"])
-	stored, float32s := b.bases[baseKey{path, "stored", ""}].base, b.bases[baseKey{path, "float32", ""}].base
+	stored, float32s := b.bases[baseKey{path, "stored", "", 0}].base, b.bases[baseKey{path, "float32", "", 0}].base
 	require.Less(t, stored.booking.Weights, 0.5*float32s.booking.Weights)
 	require.Len(t, b.engines(), 3, "one row of a file that is held in two ways")
 }

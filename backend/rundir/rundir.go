@@ -45,6 +45,9 @@ type Description struct {
 	Weights string `json:"weights,omitempty"`
 	// Activations is the type in which activations are multiplied by quantized matrices; "" is float32.
 	Activations string `json:"activations,omitempty"`
+	// RopeContext is the context, in tokens, that RoPE has its frequencies for, where a model has others for others; see
+	// [model.Config.WithContext]. 0: they depend on nothing.
+	RopeContext int `json:"rope_context,omitempty"`
 }
 
 // Run is a stored run. Each call reads what is stored then.

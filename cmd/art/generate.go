@@ -135,7 +135,8 @@ func (m *loaded) complete(prompt, end []int32, s art.Sampling) (*engine.Result, 
 	if s.MaxTokens > 0 {
 		length = min(length, max(2, len(prompt)+s.MaxTokens))
 	}
-	e, err := engine.New(engine.Options{Device: m.device, Config: m.config, Params: m.params, Slots: 1, Context: length})
+	config, _ := m.config.WithContext(length)
+	e, err := engine.New(engine.Options{Device: m.device, Config: config, Params: m.params, Slots: 1, Context: length})
 	if err != nil {
 		return nil, err
 	}

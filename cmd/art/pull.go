@@ -192,7 +192,7 @@ func (e *exporter) run(args []string, stdout, _ io.Writer) (err error) {
 		return badUsage("--format %s: %s has no adapter; name a run that trains one, or its folder with --adapter", e.format,
 			args[0])
 	}
-	base, err := basemodel.Open(s.path)
+	base, err := s.open()
 	if err != nil {
 		return err
 	}

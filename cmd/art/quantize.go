@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/internal/stable"
 	"github.com/goart-dev/art/model"
@@ -83,7 +82,7 @@ func (q *quantizer) run(args []string, stdout, stderr io.Writer) (err error) {
 	case err == nil && !q.overwrite:
 		return fmt.Errorf("%s is there already: name another file, or replace it with --overwrite", path)
 	}
-	base, err := basemodel.Open(s.path)
+	base, err := s.open()
 	if err != nil {
 		return err
 	}

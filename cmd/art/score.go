@@ -11,7 +11,6 @@ import (
 	"github.com/gomlx/compute"
 
 	"github.com/goart-dev/art/backend/device/cpu"
-	"github.com/goart-dev/art/internal/basemodel"
 	"github.com/goart-dev/art/internal/engine"
 	"github.com/goart-dev/art/internal/quantity"
 	"github.com/goart-dev/art/lora"
@@ -83,7 +82,8 @@ func (s *scorer) run(args []string, stdout, _ io.Writer) error {
 		ids = m.tokenizer.Encode(text, true)
 	}
 	out := scored{Model: args[0], Adapter: m.source.adapter, IDs: ids, Texts: m.texts(ids)}
-	logprobs, err := engine.Score(m.device, m.config, m.params, m.adapter, ids)
+	config, _ := m.config.WithContext(len(ids))
+	logprobs, err := engine.Score(m.device, config, m.params, m.adapter, ids)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func load(name, adapter string) (m *loaded, err error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := basemodel.Open(s.path)
+	base, err := s.open()
 	if err != nil {
 		return nil, err
 	}

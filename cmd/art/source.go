@@ -213,6 +213,27 @@ func (s source) base() (string, error) {
 	return m.Base, nil
 }
 
+// open opens the base model. Where its RoPE depends on the context it has that of the run.
+func (s source) open() (*basemodel.Base, error) {
+	run := s.run
+	if run == "" && s.adapter != "" {
+		run = filepath.Dir(filepath.Dir(filepath.Clean(s.adapter)))
+	}
+	var m struct {
+		RopeContext int `json:"rope_context"`
+	}
+	if run != "" && isRun(run) {
+		if err := readJSON(filepath.Join(run, "model.json"), &m); err != nil {
+			return nil, err
+		}
+	}
+	base, err := basemodel.Open(s.path)
+	if err == nil && m.RopeContext > 0 {
+		base.Config, _ = base.Config.WithContext(m.RopeContext)
+	}
+	return base, err
+}
+
 // isRun reports whether a folder is that of a run.
 func isRun(dir string) bool {
 	return exists(filepath.Join(dir, "model.json")) && basemodel.IsFolder(filepath.Join(dir, "checkpoints"))
