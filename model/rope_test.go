@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"math/cmplx"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -576,4 +578,45 @@ func TestWriteGGUF_Rope(t *testing.T) {
 	got := quantized(t, saved(t, testWeights(t, c)), nil).Config.rope()
 	require.InDelta(t, 1, got.attention(), 1e-6)
 	require.InEpsilon(t, c.rope().frequency(15), got.frequency(15), 1e-6)
+}
+
+// TestWriteGGUF_RopeInLlamaCpp: llama.cpp computes the logits of the same numbers, with YaRN and on both sides of the
+// border of LongRoPE; see internal/dev/conformance/llamacpp/rope.py.
+func TestWriteGGUF_RopeInLlamaCpp(t *testing.T) {
+	python := os.Getenv("ART_LLAMACPP_PYTHON")
+	if python == "" {
+		t.Skip("ART_LLAMACPP_PYTHON is not set")
+	}
+	eachRope(t, func(t *testing.T, name string, c *ropeCase, _ func(string) []float32) {
+		if c.Weights != "llama" || name == "yarn-all" {
+			return
+		}
+		context := 512 // llama.cpp has no shorter one than 256
+		switch name {
+		case "longrope-short":
+			c.Config["max_position_embeddings"], c.Context = 2048, 1024
+			c.Config["rope_parameters"].(map[string]any)[originalKey] = 1024
+		case "yarn":
+			maps.Copy(c.Config["rope_parameters"].(map[string]any), map[string]any{"beta_fast": 4, "beta_slow": 0.5})
+		}
+		folder := saved(t, c.load(t))
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		var b bytes.Buffer
+		tokenizer := map[string]any{"tokenizer.ggml.model": "no_vocab"}
+		require.NoError(t, folder.WriteGGUF(&b, &GGUFOptions{Type: "Q8_0", Tokenizer: tokenizer}))
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+		file, err := Open(path)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, file.Close()) }()
+		request, err := json.Marshal(map[string]any{"model": path, "context": context, "ids": c.IDs})
+		require.NoError(t, err)
+		cmd := exec.CommandContext(t.Context(), python, "../internal/dev/conformance/llamacpp/rope.py")
+		var stderr strings.Builder
+		cmd.Stdin, cmd.Stderr = bytes.NewReader(request), &stderr
+		answer, err := cmd.Output()
+		require.NoError(t, err, stderr.String())
+		var theirs [][]float32
+		require.NoError(t, json.Unmarshal(answer, &theirs))
+		agree(t, slices.Concat(theirs...), withLogits(t, file.Weights(), nil).logprobs(t, c.IDs, 1))
+	})
 }
