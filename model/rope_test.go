@@ -505,13 +505,6 @@ func TestParseConfig_RefusesRope(t *testing.T) {
 		object{"full_attention": with(yarn, object{"truncate": false})},
 		object{"model_type": "gemma3_text", "architectures": "-", "sliding_window": 512, "use_sliding_window": "-"}))
 	require.ErrorContains(t, err, "truncate is false, which transformers 5 does not read")
-	for i, settings := range []object{
-		{"type": "mrope", "mrope_section": []int{16, 24, 24}}, {"rope_type": "default", "mrope_section": []int{16, 24, 24}},
-	} {
-		c, err := ParseConfig(ropeConfig(t, "rope_scaling", settings, nil))
-		require.NoError(t, err, i)
-		require.Nil(t, c.RopeScaling, "positions of text are one row")
-	}
 }
 
 // TestRopeForm: what later families read, from within the object and beside it.

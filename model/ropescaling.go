@@ -383,13 +383,13 @@ func positiveKey(keys map[string]json.RawMessage, key string) (x float64, err er
 // zeroIsNone are the settings of which transformers takes 0 for none.
 var zeroIsNone = []string{"beta_fast", "beta_slow", "mscale", "mscale_all_dim", "alpha"}
 
-// ropeSettings returns the settings of a type; others are errors. Those of images are none to text.
+// ropeSettings returns the settings of a type; others are errors.
 func ropeSettings(keys map[string]json.RawMessage, kind string, form ropeForm) (map[string]json.RawMessage, error) {
 	known, ok := form.keys(kind)
 	if !ok {
 		return nil, fmt.Errorf("rope_type %q is not supported: %s", kind, ropeTypes)
 	}
-	beside := []string{"type", "rope_type", "rope_theta", "mrope_section", "mrope_interleaved"}
+	beside := []string{"type", "rope_type", "rope_theta"}
 	if v := keys["partial_rotary_factor"]; form.partial != 0 || !changesForward("partial_rotary_factor", v) {
 		beside = append(beside, "partial_rotary_factor")
 	}
@@ -411,8 +411,7 @@ func ropeSettings(keys map[string]json.RawMessage, kind string, form ropeForm) (
 	return settings, nil
 }
 
-// ropeKind reads the type of a RoPE object. Of two names transformers 4 prefers the older, type, and 5 the newer. The
-// type "mrope" of models that read images is none to text, all of whose positions are equal.
+// ropeKind reads the type of a RoPE object. Of two names transformers 4 prefers the older, type, and 5 the newer.
 func ropeKind(keys map[string]json.RawMessage, form ropeForm) (string, error) {
 	kind := ""
 	for _, key := range []string{"type", "rope_type"} {
@@ -422,9 +421,6 @@ func ropeKind(keys map[string]json.RawMessage, form ropeForm) (string, error) {
 		before := kind
 		if err := json.Unmarshal(keys[key], &kind); err != nil {
 			return "", fmt.Errorf("%s: %w", key, err)
-		}
-		if kind == "mrope" {
-			kind = "default"
 		}
 		if form.long && (kind == "su" || kind == ropeYarn) {
 			kind = ropeLong

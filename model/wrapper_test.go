@@ -160,7 +160,7 @@ func TestWrapper_Refuses(t *testing.T) {
 		{"qwen3_vl", "num_hidden_layers is 0", func(c object) object { return within(c, "num_hidden_layers", 0) }},
 	} {
 		_, err := parsed(c.change(wrapping()[c.name]))
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, c.want, "%s: %s", c.name, c.want)
 	}
 	_, err := parsed(object{"model_type": "qwen3_vl_text", "hidden_size": 3})
 	require.ErrorContains(t, err, `model_type "qwen3_vl_text" is not supported`, "alone there is no class for it")
