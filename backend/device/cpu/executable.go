@@ -3,7 +3,6 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"github.com/gomlx/compute"
@@ -130,8 +129,21 @@ func (e *executable) check(inputs []compute.Buffer, donate []bool) error {
 			return fmt.Errorf("cpu: input %d (%q) is packed: it can only be multiplied by, from the right, "+
 				"or have its rows gathered, and not be donated", i, want.Name)
 		}
-		if first := slices.Index(inputs, in); first < i && donate != nil && (donate[first] || donated) {
-			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", first, i)
+	}
+	return distinct(inputs, donate)
+}
+
+// distinct wants a buffer that is donated to be one input.
+func distinct(inputs []compute.Buffer, donate []bool) error {
+	donated := map[compute.Buffer]int{}
+	for i := range donate {
+		if donate[i] {
+			donated[inputs[i]] = i
+		}
+	}
+	for i, in := range inputs {
+		if other, ok := donated[in]; ok && other != i {
+			return fmt.Errorf("cpu: inputs %d and %d are one buffer, which is donated", min(i, other), max(i, other))
 		}
 	}
 	return nil

@@ -172,7 +172,11 @@ func (f *function) ScatterSum(
 	operand, indices, updates value, vector int, window, inserted, target []int, _, _ bool,
 ) (value, error) {
 	attr := newScatterAttr(vector, window, inserted, target)
-	return f.scatter(compute.OpTypeScatterSum, [3]value{operand, indices, updates}, attr)
+	in := [3]value{operand, indices, updates}
+	if list, ok := f.groupedOuter(in, attr); ok {
+		return f.add(ir.OpGroupedOuter, operand.(*ir.Node).Shape, nil, list...)
+	}
+	return f.scatter(compute.OpTypeScatterSum, in, attr)
 }
 
 // ScatterMax is like ScatterSum and keeps the greater value. Where minus infinity was the smaller value at the same

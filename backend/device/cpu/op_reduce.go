@@ -151,7 +151,11 @@ func (f *function) DotGeneral(
 	if attr.OfMatrix() {
 		in[1] = unconverted(in[1])
 	}
-	v, err := f.add(compute.OpTypeDotGeneral, shapes.Make(kind, shape.Dimensions...), attr, in...)
+	op, any := compute.OpTypeDotGeneral, any(attr)
+	if list, grouped, ok := f.grouped(in[0], in[1], attr); ok {
+		op, any, in = ir.OpGrouped, grouped, list
+	}
+	v, err := f.add(op, shapes.Make(kind, shape.Dimensions...), any, in...)
 	if err != nil {
 		return nil, err
 	}

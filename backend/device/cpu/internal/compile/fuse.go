@@ -42,6 +42,10 @@ func (c *compiler) lower(n *ir.Node) {
 		c.values[n] = c.reduction(n, in[0])
 	case n.Op == compute.OpTypeDotGeneral:
 		c.values[n] = c.matmul(n, in[0], in[1])
+	case n.Op == ir.OpGrouped:
+		c.values[n] = c.grouped(n, in[0], in[1], in[2:])
+	case n.Op == ir.OpGroupedOuter:
+		c.values[n] = c.groupedOuter(n, in[0], in[1], in[2])
 	case n.Op == compute.OpTypeSchedulingBarrier:
 		c.values[n] = c.after(n, in[0], in[1:])
 	default:

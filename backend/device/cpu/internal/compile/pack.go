@@ -33,8 +33,9 @@ func readsPacked(s ir.Step, v ir.View) bool {
 	case *ir.SparseMatmul:
 		return multipliesPacked(s.Matmul, v)
 	case *ir.Gather:
-		return v.Of == s.Operand.Of && v.Of != s.Index.Indices.Of && len(v.Dims) == 2 && v.Off == 0 &&
-			slices.Equal(v.Dims, v.Of.Dims) && slices.Equal(v.Strides, ir.RowMajor(v.Dims)) && s.Rows
+		return v.Of == s.Operand.Of && v.Of != s.Index.Indices.Of && isMatrix(v) && s.Rows
+	case *ir.Grouped:
+		return v.Of != s.X.View.Of && v.Of != s.IDs.View.Of && isMatrix(v)
 	case *ir.Attention:
 		if slices.ContainsFunc(s.Others, func(o ir.View) bool { return o.Of == v.Of }) {
 			return false
@@ -45,6 +46,12 @@ func readsPacked(s ir.Step, v ir.View) bool {
 			(!second || multipliesPacked(s.Second, s.Second.B.View))
 	}
 	return false
+}
+
+// isMatrix reports whether v is all of a matrix, as it is.
+func isMatrix(v ir.View) bool {
+	return len(v.Dims) == 2 && v.Off == 0 && slices.Equal(v.Dims, v.Of.Dims) &&
+		slices.Equal(v.Strides, ir.RowMajor(v.Dims))
 }
 
 // multipliesPacked reports whether a [rows, columns] matrix is the right operand of a matmul, and its columns or its

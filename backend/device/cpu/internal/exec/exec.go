@@ -37,9 +37,9 @@ type Input struct {
 // run is one execution.
 type run struct {
 	*Env
-	Pool   *pool.Pool           // of the program, in place of that of Env
-	at     []unsafe.Pointer     // address of each tensor, by id
-	packed map[int]*gemm.Packed // inputs that are packed, by id of the tensor
+	Pool   *pool.Pool       // of the program, in place of that of Env
+	at     []unsafe.Pointer // address of each tensor, by id
+	packed []*gemm.Packed   // inputs that are packed, by id of the tensor; nil for others
 }
 
 // ptr returns the address of an element of a view's tensor.
@@ -60,14 +60,13 @@ func Load(e *Env, p *ir.Plan) *Program {
 func (p *Program) Run(inputs []Input, outputs []unsafe.Pointer) {
 	space := p.env.Memory.Arena(p.plan.Arena)
 	defer p.env.Memory.Keep(space)
-	r := &run{Env: p.env, Pool: p.pool, at: make([]unsafe.Pointer, len(p.plan.Tensors)), packed: map[int]*gemm.Packed{}}
+	tensors := len(p.plan.Tensors)
+	r := &run{Env: p.env, Pool: p.pool, at: make([]unsafe.Pointer, tensors), packed: make([]*gemm.Packed, tensors)}
 	for _, t := range p.plan.Tensors {
 		switch t.Memory {
 		case ir.InInput:
 			r.at[t.ID] = inputs[t.Index].Base
-			if packed := inputs[t.Index].Packed; packed != nil {
-				r.packed[t.ID] = packed
-			}
+			r.packed[t.ID] = inputs[t.Index].Packed
 		case ir.InOutput:
 			r.at[t.ID] = outputs[t.Index]
 		case ir.InConstant:
@@ -92,6 +91,10 @@ func (e *Env) step(s ir.Step) func(r *run) {
 		return func(r *run) { r.matmul(s) }
 	case *ir.SparseMatmul:
 		return func(r *run) { r.sparseMatmul(s) }
+	case *ir.Grouped:
+		return func(r *run) { r.grouped(s) }
+	case *ir.GroupedOuter:
+		return func(r *run) { r.groupedOuter(s) }
 	case *ir.Copy:
 		return func(r *run) { r.copy(s) }
 	case *ir.Concat:

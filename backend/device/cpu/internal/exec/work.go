@@ -36,6 +36,10 @@ func work(p *ir.Plan) int {
 			sum += matmulWork(s)
 		case *ir.SparseMatmul:
 			sum += matmulWork(s.Matmul)
+		case *ir.Grouped:
+			sum += s.Out.Of.Count * s.X.Width
+		case *ir.GroupedOuter:
+			sum += s.Count * s.X.Width * s.Y.Width
 		}
 	}
 	return sum

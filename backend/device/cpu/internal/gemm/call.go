@@ -36,11 +36,7 @@ func (k *Kernels) run(p *pool.Pool, g call) {
 	if count == 0 || g.m == 0 || g.n == 0 {
 		return
 	}
-	g.level = k.level
-	g.check()
-	if g.shouldSwap() {
-		g.swap()
-	}
+	k.prepare(&g)
 	if g.isLarge() {
 		k.largeBatch(p, g, count)
 		return
@@ -61,6 +57,15 @@ func (k *Kernels) run(p *pool.Pool, g call) {
 		all.task(s, i)
 		k.free.put(s)
 	})
+}
+
+// prepare checks a matmul, and swaps its operands where that is faster.
+func (k *Kernels) prepare(g *call) {
+	g.level = k.level
+	g.check()
+	if g.shouldSwap() {
+		g.swap()
+	}
 }
 
 // check panics unless all elements lie in the slices: kernels do not look.

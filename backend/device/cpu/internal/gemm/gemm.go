@@ -80,7 +80,7 @@ func (k *Kernels) MulBatch(p *pool.Pool, batch []Axis, m Matmul) {
 // MulPacked is [Kernels.Mul] with a packed matrix: c [m, N] of a [m, K] and b [K, N].
 func (k *Kernels) MulPacked(p *pool.Pool, c Out, a View, b *Packed, m int, add bool) {
 	g := call{c: c, a: a, b: operand{packed: b}, m: m, n: b.N, k: b.K, add: add}
-	if b.Int8 && m > 0 && b.N > 0 && b.K > 0 {
+	if g.ofIntegers() {
 		k.integers(p, g)
 		return
 	}

@@ -116,6 +116,12 @@ func (q *quantized) half() int {
 	return 0
 }
 
+// ofIntegers reports whether rows of A are rounded.
+func (g *call) ofIntegers() bool {
+	p := g.b.packed
+	return p != nil && p.Int8 && !g.b.transposed && g.m > 0 && g.n > 0 && g.k > 0
+}
+
 // integers computes a product of integers, some rows of A at a time.
 func (k *Kernels) integers(p *pool.Pool, g call) {
 	g.level = k.level

@@ -132,6 +132,10 @@ const (
 	unitRows     = 32      // rows of B likewise: 0.75 to 0.85 of the time from 1,024 to 4,096 cubed (log 22)
 )
 
+// groupShares is how many tasks a worker has at least of matmuls that are computed at once: a larger one is computed by
+// all workers, or they would wait for the one that has it. Not measured.
+const groupShares = 8
+
 // Broad tiles are 9 x 48: 12 vector loads for 27 multiply-adds, where 14 x 32 takes 16 for 28. Tiles of 8 x 48 and 6 x
 // 64 did not help (log 22).
 const (

@@ -60,6 +60,18 @@ type (
 		Window, Inserted, Target []int
 		Replaces                 bool // windows are replaced, not combined
 	}
+	// GroupedAttr is that of OpGrouped.
+	GroupedAttr struct{ Transposed bool }
+)
+
+// Operations that a builder makes of several.
+const (
+	// OpGrouped is rows x [..., inner] times matrices of their own: its operands are x, ids [..., 1], and matrices
+	// [columns, inner], or all of them in one [matrices, columns, inner]. If it is transposed, [inner, columns].
+	OpGrouped compute.OpType = compute.OpTypeLast + iota
+	// OpGroupedOuter is the gradient of these matrices: of x [..., columns], ids [..., 1] and y [..., rows], the sums of yᵀx
+	// over those with an id, [matrices, rows, columns]. Ids of no matrix are left out.
+	OpGroupedOuter
 )
 
 // DataTypes are those that a tensor may have.

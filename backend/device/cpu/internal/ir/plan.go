@@ -91,6 +91,10 @@ func offsetsOf(s Step) []*Offsets {
 		return []*Offsets{&s.Offsets}
 	case *CumSum:
 		return []*Offsets{&s.To, &s.From}
+	case *Grouped:
+		return []*Offsets{&s.X.At, &s.IDs.At}
+	case *GroupedOuter:
+		return []*Offsets{&s.X.At, &s.IDs.At, &s.Y.At}
 	}
 	return nil
 }
