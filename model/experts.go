@@ -1,21 +1,20 @@
 package model
 
 import (
+	"math"
 	"strconv"
 
 	. "github.com/gomlx/gomlx/core/graph"
 )
 
-// Shape legend: see forward.go; X experts.
+// Shape legend: see forward.go; X experts, of which each of N = B T tokens has k.
 
 // experts is a mixture of experts (Shazeer et al. 2017): with p the softmax over a router's logits, and C the k experts
 // with the largest p,
 //
 //	sum over e in C of w[e] mlp_e(x)      w = p, or p / sum over C of p
 //
-// All experts are computed for all tokens, one after another, and those not chosen have weight 0. So shapes do not
-// depend on the choice, nor does the result of a token on the others in the batch; it costs X/k times the matmuls
-// needed.
+// Only the experts of C are computed. They are added up in the order of their p, the largest first.
 type experts struct {
 	router     linear
 	count, top int    // X and k
@@ -25,17 +24,25 @@ type experts struct {
 }
 
 func (m experts) build(f *Forward, x *Node, at string) *Node {
-	all := softmax(m.router.build(f, x, at)) // [B, T, X]
-	weights := Where(largest(all, m.top), all, ZerosLike(all))
+	dims, k := x.Shape().Dimensions, m.top
+	n := dims[0] * dims[1]
+	all := Reshape(softmax(m.router.build(f, x, at)), n, -1) // [N, X]
+	ids := largest(all, k)
+	weights := chosen(all, ids)
 	if m.normalized {
 		weights = Div(weights, ReduceAndKeep(weights, ReduceSum, -1))
 	}
-	var sum *Node
-	for e := range m.count {
-		y := m.expert.build(f, x, m.prefix(at, e))
-		sum = plus(sum, Mul(y, columns(weights, e, 1)))
+	layer := func(x *Node, l linear) *Node {
+		list := make([]matrix, m.count)
+		for e := range list {
+			list[e] = f.matrix(m.prefix(at, e) + l.name + weightSuffix)
+		}
+		return grouped(x, stacked(list), ids)
 	}
-	return sum
+	e := m.expert
+	x = BroadcastToDims(Reshape(x, n, 1, -1), n, k, dims[2])
+	y := layer(gated(activations[e.activation], layer(x, e.gate), layer(x, e.up)), e.down)
+	return Reshape(DotGeneral(weights, []int{1}, []int{0}, y, []int{1}, []int{0}), dims...)
 }
 
 func (m experts) list(l *tensorList, at place) {
@@ -51,19 +58,29 @@ func (m experts) list(l *tensorList, at place) {
 
 func (m experts) prefix(at string, e int) string { return at + m.name + strconv.Itoa(e) + "." }
 
-// largest builds a mask of the n largest elements, none negative, along the last axis of x: of equal ones the first.
-func largest(x *Node, n int) *Node {
-	dims := x.Shape().Dimensions
-	index := Iota(x.Graph(), shapeI32(dims...), -1)
-	var chosen *Node
-	rest := StopGradient(x)
-	for range n {
-		best := Equal(index, BroadcastToDims(ExpandAxes(ArgMax(rest, -1), -1), dims...))
-		rest = Where(best, MulScalar(OnesLike(rest), -1), rest)
-		if chosen != nil {
-			best = LogicalOr(chosen, best)
-		}
-		chosen = best
+// largest builds the indices of the k largest elements of the rows of x [N, X], the largest first, and of equal ones
+// the first: [N, k].
+func largest(x *Node, k int) *Node {
+	rest, list := StopGradient(x), make([]*Node, k)
+	for i := range list {
+		list[i] = ExpandAxes(ArgMax(rest, -1), -1)
+		rest = Where(isAt(x, list[i]), Scalar(x.Graph(), x.DType(), math.Inf(-1)), rest)
 	}
-	return chosen
+	return Concatenate(list, -1)
+}
+
+// chosen builds the elements of the rows of x [N, X] with indices [N, k].
+func chosen(x, ids *Node) *Node {
+	list := make([]*Node, ids.Shape().Dim(1))
+	for i := range list {
+		at := isAt(x, Slice(ids, AxisRange(), AxisElem(i)))
+		list[i] = ReduceAndKeep(Where(at, x, ZerosLike(x)), ReduceSum, -1)
+	}
+	return Concatenate(list, -1)
+}
+
+// isAt builds which element of the rows of x [N, X] has an index [N, 1].
+func isAt(x, index *Node) *Node {
+	dims := x.Shape().Dimensions
+	return Equal(Iota(x.Graph(), shapeI32(dims...), -1), BroadcastToDims(index, dims...))
 }
