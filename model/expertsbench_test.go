@@ -42,14 +42,14 @@ func heldMLP(b *testing.B, c *Config, units int, router []float32) (names []stri
 		add(p+"down_proj", c.HiddenSize, units)
 	}
 	if router == nil {
-		mlp("", units)
+		mlp("mlp.", units)
 		return names, list
 	}
 	x, err := graphx.Upload(device, router, c.NumExperts, c.HiddenSize)
 	require.NoError(b, err)
-	names, list = []string{"gate" + weightSuffix}, []any{x}
+	names, list = []string{"mlp.gate" + weightSuffix}, []any{x}
 	for e := range c.NumExperts {
-		mlp(expertName("", e), c.MoEIntermediateSize)
+		mlp(c.experts().prefix("", e), c.MoEIntermediateSize)
 	}
 	return names, list
 }
@@ -98,7 +98,12 @@ func benchmarkMLP(b *testing.B, c *Config, x []float32, units int, router []floa
 	exec, err := NewExec(device, func(in []*Node) *Node {
 		p := &Params{Names: names}
 		f := &Forward{Config: c, Param: p.Lookup(in[1:])}
-		y := f.mlpOrExperts(in[0], router != nil)
+		var y *Node
+		if router == nil {
+			y = c.mlp().frozen().build(f, in[0], "")
+		} else {
+			y = c.experts().build(f, in[0], "")
+		}
 		if back {
 			y = Gradient(ReduceAllSum(Mul(y, y)), in[0])[0]
 		}
@@ -121,12 +126,4 @@ func benchmarkMLP(b *testing.B, c *Config, x []float32, units int, router []floa
 	for _, x := range list {
 		require.NoError(b, x.(*tensors.Tensor).FinalizeAll())
 	}
-}
-
-func (f *Forward) mlpOrExperts(x *Node, experts bool) *Node {
-	d := plain(f.Config, func(bool, string, ...any) {})
-	if experts {
-		return f.experts(d, x, "")
-	}
-	return f.mlp(d, x, "")
 }
