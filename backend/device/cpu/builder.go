@@ -21,16 +21,22 @@ type builder struct {
 	device   *Device
 	name     string
 	main     *function
+	declared []*function // operations of the device
 	compiled bool
 }
 
 func newBuilder(d *Device, name string) *builder {
 	b := &builder{device: d, name: name}
-	b.main = &function{builder: b, known: map[string]*ir.Node{}}
-	b.main.ErrFn = func(op compute.OpType) error {
+	b.main = newFunction(b)
+	return b
+}
+
+func newFunction(b *builder) *function {
+	f := &function{builder: b, known: map[string]*ir.Node{}}
+	f.ErrFn = func(op compute.OpType) error {
 		return fmt.Errorf("cpu: the operation %s is missing: %w", op, compute.ErrNotImplemented)
 	}
-	return b
+	return f
 }
 
 // Name of the computation.
@@ -39,13 +45,15 @@ func (b *builder) Name() string { return b.name }
 // Main is the only function.
 func (b *builder) Main() compute.Function { return b.main }
 
-// NewFunction is an error: there are no calls.
-func (b *builder) NewFunction(name string) (compute.Function, error) {
-	return nil, fmt.Errorf("cpu: function %q: functions are missing: %w", name, compute.ErrNotImplemented)
-}
-
 // OpShape returns the shape of a value.
-func (b *builder) OpShape(v value) (shapes.Shape, error) { return b.main.Shape(v) }
+func (b *builder) OpShape(v value) (shapes.Shape, error) {
+	for _, f := range b.declared {
+		if n, err := f.node(v); err == nil {
+			return n.Shape, nil
+		}
+	}
+	return b.main.Shape(v)
+}
 
 // Compile makes an executable of the graph.
 func (b *builder) Compile() (compute.Executable, error) {
@@ -67,6 +75,7 @@ type function struct {
 	parameters []*ir.Node
 	outputs    []*ir.Node          // nil until Return
 	known      map[string]*ir.Node // by signature
+	operation  string              // that it declares; "" for the main function
 }
 
 var _ compute.Function = (*function)(nil)

@@ -142,10 +142,10 @@ func (d *Device) Finalize() {
 // IsFinalized reports whether Finalize was called.
 func (d *Device) IsFinalized() bool { return d.finalized.Load() }
 
-// Capabilities lists the operations and types. Functions, loops and shapes that are not known when a graph is built are
+// Capabilities lists the operations and types. Functions are there to call [Device.HasOperation] by name; loops and shapes that are not known when a graph is built are
 // missing.
 func (d *Device) Capabilities() compute.Capabilities {
-	c := compute.Capabilities{Operations: map[compute.OpType]bool{}, DTypes: map[dtypes.DType]bool{}}
+	c := compute.Capabilities{Functions: true, Operations: map[compute.OpType]bool{}, DTypes: map[dtypes.DType]bool{}}
 	for t := range ir.DataTypes {
 		c.DTypes[t] = true
 	}
@@ -170,7 +170,7 @@ var others = []compute.OpType{
 	compute.OpTypeClamp, compute.OpTypeReduceSum, compute.OpTypeReduceMax, compute.OpTypeReduceMin,
 	compute.OpTypeReduceProduct, compute.OpTypeReduceLogicalAnd, compute.OpTypeReduceLogicalOr, compute.OpTypeArgMinMax,
 	compute.OpTypeCumSum, compute.OpTypeDotGeneral, compute.OpTypeIota, compute.OpTypeOptimizationBarrier,
-	compute.OpTypeSchedulingBarrier,
+	compute.OpTypeSchedulingBarrier, compute.OpTypeCall,
 }
 
 // InstructionsEnv is the environment variable that chooses an instruction set by name; empty is the best one.

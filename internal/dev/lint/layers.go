@@ -27,7 +27,8 @@ var (
 // exec not one another.
 var (
 	cpuKernels = []string{
-		"backend/device/cpu/internal/cpuid", "backend/device/cpu/internal/fma", "backend/device/cpu/internal/gemm",
+		"backend/device/cpu/internal/cpuid", "backend/device/cpu/internal/deltarule",
+		"backend/device/cpu/internal/fma", "backend/device/cpu/internal/gemm",
 		"backend/device/cpu/internal/pages", "backend/device/cpu/internal/pool", "backend/device/cpu/internal/vec",
 	}
 	cpuPhase = append([]string{"backend/device/cpu/internal/ir", "backend/device/cpu/internal/memory"}, cpuKernels...)

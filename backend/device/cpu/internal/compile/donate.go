@@ -36,7 +36,7 @@ func replaces(s ir.Step, out, in *ir.Tensor) bool {
 		return replacesInLoop(l, out, in)
 	}
 	u := ir.UpdateOf(s)
-	return u != nil && u.Operand.Of == in && u.Operand.Contiguous() && u.Operand.Off == 0 &&
+	return u != nil && u.Out.Of == out && u.Operand.Of == in && u.Operand.Contiguous() && u.Operand.Off == 0 &&
 		!slices.ContainsFunc(u.Others, func(v ir.View) bool { return v.Of == in })
 }
 

@@ -42,7 +42,7 @@ func (c *compiler) constants() (wanted []*ir.Node) {
 	used := c.needed()
 	fixed := map[*ir.Node]bool{}
 	for _, n := range used {
-		fixed[n] = n.Shape.Size()*n.Shape.DType.Size() <= largestConstant || ir.IsView(n.Op)
+		fixed[n] = n.Shape.Size()*n.Shape.DType.Size() <= largestConstant && n.Op != compute.OpTypeCall || ir.IsView(n.Op)
 		for _, x := range n.In {
 			fixed[n] = fixed[n] && fixed[x]
 		}

@@ -48,6 +48,8 @@ func (c *compiler) lower(n *ir.Node) {
 		c.values[n] = c.groupedOuter(n, in[0], in[1], in[2])
 	case n.Op == compute.OpTypeSchedulingBarrier:
 		c.values[n] = c.after(n, in[0], in[1:])
+	case n.Op == compute.OpTypeCall:
+		c.values[n] = c.call(n, in)
 	default:
 		c.values[n] = c.single(n.ID, n.Shape, in, func(out ir.View) ir.Step { return newStep(n, out, in) })
 	}

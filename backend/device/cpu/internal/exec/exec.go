@@ -117,6 +117,10 @@ func (e *Env) step(s ir.Step) func(r *run) {
 		return func(r *run) { r.dynamicSlice(s) }
 	case *ir.DynamicUpdate:
 		return func(r *run) { r.dynamicUpdate(s) }
+	case *ir.DeltaRule:
+		return func(r *run) { r.deltaRule(s) }
+	case *ir.DeltaGradient:
+		return func(r *run) { r.deltaGradient(s) }
 	}
 	return e.reduction(s)
 }

@@ -40,6 +40,10 @@ func work(p *ir.Plan) int {
 			sum += s.Out.Of.Count * s.X.Width
 		case *ir.GroupedOuter:
 			sum += s.Count * s.X.Width * s.Y.Width
+		case *ir.DeltaRule:
+			sum += deltaWork(&s.Tokens)
+		case *ir.DeltaGradient:
+			sum += 4 * deltaWork(&s.Tokens)
 		}
 	}
 	return sum

@@ -43,6 +43,7 @@ func (p *Plan) WorkBytes(workers int) int {
 		if k, ok := s.(*Attention); ok && !k.Wide { // a wide tile is in the arena
 			most = max(most, workers*k.Tiles()*memory.Round(k.TileBytes()))
 		}
+		most = max(most, workers*deltaBytes(s))
 	}
 	return memory.Round(p.Arena) + most
 }

@@ -248,6 +248,10 @@ func UpdateOf(s Step) *Update {
 		return &s.Update
 	case *DynamicUpdate:
 		return &s.Update
+	case *DeltaRule:
+		if s.Slots {
+			return &s.Update
+		}
 	}
 	return nil
 }
