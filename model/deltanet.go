@@ -64,19 +64,19 @@ func (n *deltaNet) build(f *Forward, p string, pass deltaPass, x *Node, past *de
 	y, state := rule.build()
 	next.State = state
 	y = f.gatedNorm(y, Reshape(z, rows, tokens, n.valueHeads, n.valueDim), p+"norm.weight")
-	return f.linear(Reshape(y, rows, tokens, -1), p+"out_proj", false), next
+	return linear{name: "out_proj"}.build(f, Reshape(y, rows, tokens, -1), p), next
 }
 
 // project builds the projections of x: channels [B, T, C] with all queries first, then keys, then values; gates
 // [B, T, H V]; and [B, T, H] twice, from which rates and decays are computed.
 func (n *deltaNet) project(f *Forward, x *Node, p string) (mixed, z, b, a *Node) {
 	if !n.grouped {
-		linear := func(name string) *Node { return f.linear(x, p+name, false) }
-		return linear("in_proj_qkv"), linear("in_proj_z"), linear("in_proj_b"), linear("in_proj_a")
+		of := func(name string) *Node { return linear{name: name}.build(f, x, p) }
+		return of("in_proj_qkv"), of("in_proj_z"), of("in_proj_b"), of("in_proj_a")
 	}
 	rows, tokens, each := x.Shape().Dim(0), x.Shape().Dim(1), n.valueHeads/n.keyHeads
 	parts := func(name string, sizes ...int) (list []*Node) {
-		y := Reshape(f.linear(x, p+name, false), rows, tokens, n.keyHeads, -1)
+		y := Reshape(linear{name: name}.build(f, x, p), rows, tokens, n.keyHeads, -1)
 		at := 0
 		for _, size := range sizes {
 			part := Slice(y, AxisRange(), AxisRange(), AxisRange(), AxisRange(at, at+size))

@@ -194,13 +194,13 @@ func TestDeltaNet_GoesOn(t *testing.T) {
 			graphtest.Tensor(weights, 1, first+second, c.hidden))...)
 		sameBits(t, want, graphtest.Values[float32](t, out[0]), "case %d, seed %d", i, seed)
 		for k, g := range gradients {
-			near(t, widen(g), graphtest.Values[float32](t, out[1+k]), 2e-5, "case %d, gradient %d, seed %d", i, k, seed)
+			closeTo(t, widen(g), graphtest.Values[float32](t, out[1+k]), 2e-5, "case %d, gradient %d, seed %d", i, k, seed)
 		}
 	}
 }
 
 // near compares numbers relative to the largest one.
-func near(t testing.TB, want []float64, got []float32, tolerance float64, format string, args ...any) {
+func closeTo(t testing.TB, want []float64, got []float32, tolerance float64, format string, args ...any) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	most := 1e-3
@@ -318,7 +318,7 @@ func TestDeltaNet_Reference(t *testing.T) {
 		for _, tokens := range []int{1, 5, 130, 3100} {
 			x := drawn(r, tokens*c.hidden)
 			got := c.call(t, x, []int32{int32(tokens)}, []int32{0}, []int32{1}, c.slots(2))
-			near(t, c.reference(widen(x)), got, 4e-6, "case %d, %d tokens, seed %d", i, tokens, seed)
+			closeTo(t, c.reference(widen(x)), got, 4e-6, "case %d, %d tokens, seed %d", i, tokens, seed)
 		}
 	}
 }

@@ -82,9 +82,9 @@ func benchmarkDeltaNet(b *testing.B, net deltaNet, size [3]int, trains, projecti
 		var y *graph.Node
 		var more []*graph.Node
 		if projections {
-			y = graph.Slice(f.linear(x, "in_proj_qkv", false), graph.AxisRange(), graph.AxisRange(), graph.AxisRange(0, values))
-			y = graph.Add(y, f.linear(x, "in_proj_z", false))
-			y = f.linear(y, "out_proj", false)
+			y = graph.Slice(linear{name: "in_proj_qkv"}.build(f, x, ""), graph.AxisRange(), graph.AxisRange(), graph.AxisRange(0, values))
+			y = graph.Add(y, linear{name: "in_proj_z"}.build(f, x, ""))
+			y = linear{name: "out_proj"}.build(f, y, "")
 		} else {
 			f.Linear = func(x *graph.Node, name string, _ func(*graph.Node) *graph.Node) *graph.Node {
 				d := layers[name]

@@ -50,8 +50,8 @@ func TestDeltaNet_MatchesTransformers(t *testing.T) {
 				c.data[name] = x
 			}
 			y, gradients := c.train(t, g.X, g.Weights, []int32{int32(tokens)})
-			near(t, g.Y, y, 5e-6, "output")
-			near(t, g.DX, gradients[0], 2e-5, "gradient of x")
+			closeTo(t, g.Y, y, 5e-6, "output")
+			closeTo(t, g.DX, gradients[0], 2e-5, "gradient of x")
 			for k, name := range c.names {
 				sum := 0.0
 				for _, x := range gradients[1+k] {
