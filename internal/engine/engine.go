@@ -90,7 +90,8 @@ func New(opts Options) (*Engine, error) {
 	if opts.DecodeSteps < 1 {
 		return nil, fmt.Errorf("engine: %d tokens a call: want at least 1", opts.DecodeSteps)
 	}
-	if n := opts.DecodeSteps; n > 1 && !opts.Device.Capabilities().Functions && !opts.unroll {
+	loops := opts.Device.Capabilities().Functions && !graphx.ProfileOf(opts.Device).NoLoops
+	if n := opts.DecodeSteps; n > 1 && !loops && !opts.unroll {
 		return nil, fmt.Errorf("engine: %d tokens a call: device %q has no loops; ask for 1, or use a device of XLA", n,
 			opts.Device.Name())
 	}

@@ -24,6 +24,8 @@ type Profile struct {
 	// GathersMatrices is set where a matmul of rows with matrices that are gathered for each of them reads these where
 	// they are, each once.
 	GathersMatrices bool
+	// NoLoops is set where functions of a graph only declare operations of the device.
+	NoLoops bool
 	// BFloat16 is set where the device multiplies bfloat16 matrices with float32 accumulation.
 	BFloat16 bool
 	// Serial is set where one run has all of the device, as on a GPU: another at the same time takes memory and gains
@@ -35,7 +37,7 @@ type Profile struct {
 
 // profiles by the name under which a device is registered.
 var profiles = map[string]Profile{
-	"cpu": {TokensPerCall: 1, FusedAttention: true, GathersMatrices: true, BFloat16: true},
+	"cpu": {TokensPerCall: 1, FusedAttention: true, GathersMatrices: true, NoLoops: true, BFloat16: true},
 	"xla": {SlowCompile: true, TokensPerCall: 32, BFloat16: true, Serial: true, OwnMemory: true},
 }
 
