@@ -2,6 +2,7 @@ package model
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	. "github.com/gomlx/gomlx/core/graph"
@@ -54,76 +55,107 @@ func heldMLP(b *testing.B, c *Config, units int, router []float32) (names []stri
 	return names, list
 }
 
-// BenchmarkExperts compares a layer of experts with an MLP. A ratio of 1 is that of the weights that a token uses; the
-// MLP of "decode16" has those of all experts, for one token, and its tokens choose each expert once.
+// BenchmarkExperts compares a layer of experts with an MLP that has as many weights as a token uses of it; that of
+// "decode16" has those of all experts, for one token, and each expert is chosen once. Calls differ in their tokens, or
+// in their MLP, so that weights come from memory.
 //
 //	go test ./model -run - -bench BenchmarkExperts
 func BenchmarkExperts(b *testing.B) {
-	c := &benchmarked
-	for _, kind := range []struct {
-		name          string
-		tokens, units int
-		alone, back   bool
-	}{
-		{"decode1", 1, 6144, false, false}, {"decode16", 16, 128 * 768, true, false},
-		{"prefill512", 512, 6144, false, false}, {"train2048", 2048, 6144, false, true},
+	for _, of := range []mlpBench{
+		{name: "decode1", tokens: 1, units: 6144, calls: 16},
+		{name: "decode16", tokens: 16, units: 128 * 768, calls: 1, turns: true},
+		{name: "prefill512", tokens: 512, units: 6144, calls: 1},
+		{name: "gradient2048", tokens: 2048, units: 6144, calls: 1, back: true},
 	} {
-		r := rand.New(rand.NewPCG(seed, 6))
-		x := make([]float32, kind.tokens*c.HiddenSize)
-		for i := range x {
-			x[i] = float32(r.NormFloat64())
-		}
-		router := make([]float32, c.NumExperts*c.HiddenSize)
-		for e := range c.NumExperts {
-			for i := range c.HiddenSize {
-				router[e*c.HiddenSize+i] = float32(r.NormFloat64()) / 45
-				if kind.alone { // a token chooses those that look like it
-					router[e*c.HiddenSize+i] = x[e/c.ExpertsPerToken*c.HiddenSize+i]
-				}
-			}
-		}
-		b.Run(kind.name+"/experts", func(b *testing.B) { benchmarkMLP(b, c, x, 0, router, kind.back) })
-		if kind.alone {
-			x = x[:c.HiddenSize]
-		}
-		b.Run(kind.name+"/mlp", func(b *testing.B) { benchmarkMLP(b, c, x, kind.units, nil, kind.back) })
+		b.Run(of.name+"/experts", func(b *testing.B) { of.run(b, true) })
+		b.Run(of.name+"/mlp", func(b *testing.B) { of.run(b, false) })
 	}
 }
 
-// benchmarkMLP runs the experts, or an MLP, and with back the gradient of tokens too.
-func benchmarkMLP(b *testing.B, c *Config, x []float32, units int, router []float32, back bool) {
-	b.Helper()
-	device := graphtest.CPU(b)
-	names, list := heldMLP(b, c, units, router)
-	exec, err := NewExec(device, func(in []*Node) *Node {
-		p := &Params{Names: names}
-		f := &Forward{Config: c, Param: p.Lookup(in[1:])}
-		var y *Node
-		if router == nil {
-			y = c.mlp().frozen().build(f, in[0], "")
-		} else {
-			y = c.experts().build(f, in[0], "")
+// mlpBench is a comparison.
+type mlpBench struct {
+	name                 string
+	tokens, units, calls int
+	turns                bool // each expert is chosen once
+	back                 bool // the gradient of tokens too
+}
+
+// inputs are the tokens of a call, and the router.
+func (of mlpBench) inputs() (calls [][]float32, router []float32) {
+	c, r := &benchmarked, rand.New(rand.NewPCG(seed, 6))
+	draw := func(n int) []float32 {
+		x := make([]float32, n*c.HiddenSize)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
 		}
-		if back {
+		return x
+	}
+	router = draw(c.NumExperts)
+	for i := range router {
+		router[i] /= 45
+	}
+	for range of.calls {
+		calls = append(calls, draw(of.tokens))
+	}
+	if of.turns { // a token chooses those that look like it
+		for e := range c.NumExperts {
+			copy(router[e*c.HiddenSize:][:c.HiddenSize], calls[0][e/c.ExpertsPerToken*c.HiddenSize:])
+		}
+	}
+	return calls, router
+}
+
+func (of mlpBench) run(b *testing.B, experts bool) {
+	b.Helper()
+	c, device := &benchmarked, graphtest.CPU(b)
+	calls, router := of.inputs()
+	held := 1
+	if !experts {
+		held, router = min(6, of.calls), nil
+	}
+	var names []string
+	var weights [][]any
+	for range held {
+		var list []any
+		names, list = heldMLP(b, c, of.units, router)
+		weights = append(weights, list)
+	}
+	exec, err := NewExec(device, func(in []*Node) *Node {
+		f := &Forward{Config: c, Param: (&Params{Names: names}).Lookup(in[1:])}
+		y := in[0]
+		if experts {
+			y = c.experts().build(f, y, "")
+		} else {
+			y = c.mlp().frozen().build(f, y, "")
+		}
+		if of.back {
 			y = Gradient(ReduceAllSum(Mul(y, y)), in[0])[0]
 		}
 		return y
 	})
 	require.NoError(b, err)
-	in, err := graphx.Upload(device, x, 1, len(x)/c.HiddenSize, c.HiddenSize)
-	require.NoError(b, err)
-	list = append([]any{in}, list...)
-	run := func() {
-		out, err := exec.Call(list...)
+	var tokens []any
+	for _, x := range calls {
+		if of.turns && !experts {
+			x = x[:c.HiddenSize]
+		}
+		in, err := graphx.Upload(device, x, 1, len(x)/c.HiddenSize, c.HiddenSize)
+		require.NoError(b, err)
+		tokens = append(tokens, in)
+	}
+	call := func(i int) {
+		out, err := exec.Call(append([]any{tokens[i%len(tokens)]}, weights[i%held]...)...)
 		require.NoError(b, err)
 		require.NoError(b, out[0].FinalizeAll())
 	}
-	run()
+	call(0)
+	n := 0
 	for b.Loop() {
-		run()
+		call(n)
+		n++
 	}
 	exec.Finalize()
-	for _, x := range list {
+	for _, x := range slices.Concat(append(weights, tokens)...) {
 		require.NoError(b, x.(*tensors.Tensor).FinalizeAll())
 	}
 }

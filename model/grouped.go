@@ -31,12 +31,17 @@ func grouped(x *Node, w matrix, ids *Node) *Node {
 
 func groupedBy(r rowsByMatrix, x *Node, w matrix) *Node {
 	in := []*Node{x}
-	if trained := w.w.DType() == x.DType(); trained { // matrices of other types are frozen
+	trained := w.w.DType() == x.DType() // matrices of other types are frozen
+	if trained {
 		in = append(in, w.w)
 	}
-	return withGradients(in,
-		func() *Node { return r.product(x, 1) },
-		func(dy *Node) []*Node { return []*Node{r.product(dy, 0), r.outer(dy, x)}[:len(in)] })
+	return withGradients(in, func() *Node { return r.product(x, 1) }, func(dy *Node) []*Node {
+		list := []*Node{r.product(dy, 0)}
+		if trained {
+			list = append(list, r.outer(dy, x))
+		}
+		return list
+	})
 }
 
 // rowsByMatrix are the rows that each of some matrices has.

@@ -85,7 +85,9 @@ func TestGrouped_Definition(t *testing.T) {
 		"blocks": func(x, w, ids *Node) *Node { return groupedBy(newBlocks(matrix{w: w}, ids), x, matrix{w: w}) },
 	}
 	for name, choose := range choosing {
-		for _, size := range [][5]int{{1, 1, 1, 1, 1}, {1, 8, 9, 5, 7}, {5, 2, 3, 16, 33}, {40, 4, 3, 6, 9}, {130, 8, 2, 3, 4}} {
+		for _, size := range [][5]int{
+			{1, 1, 1, 1, 1}, {1, 8, 9, 5, 7}, {5, 2, 3, 16, 33}, {40, 4, 3, 6, 9}, {130, 8, 2, 3, 4},
+		} {
 			c := newGroupedCase(rng, choose, size[0], size[1], size[2], size[3], size[4])
 			y, dx, dw := c.want()
 			for form, build := range forms {

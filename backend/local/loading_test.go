@@ -200,6 +200,16 @@ func TestRegister_Experts(t *testing.T) {
 	require.NoError(t, same.Register(t.Context(), b), "the same targets, named")
 }
 
+// TestTrain_Experts: the logprobs of the trainer are those of the sampler of a mixture of experts too, when an adapter
+// is trained and when all weights are.
+func TestTrain_Experts(t *testing.T) {
+	base := expertsFolder(t)
+	learn(t, base, art.LoRA{}, Options{Dir: t.TempDir()})
+	m := art.NewModel("all", &art.ModelOptions{Base: base, Seed: 4, Full: true, Chat: art.ChatOptions{MaxTokens: new(7)}})
+	require.NoError(t, m.Register(t.Context(), open(t, t.TempDir())))
+	fullStep(t, m)
+}
+
 // TestRegister_OldTargets: runs that recorded all default targets, as those before did, go on.
 func TestRegister_OldTargets(t *testing.T) {
 	dir := t.TempDir()

@@ -28,6 +28,7 @@
 //	                 part of the contracted axis (512 numbers) or of C
 //	piece, phase     part of a row that is too long for L1, and a pass over all of them
 //	fused kernel     one vector kernel for several instructions, such as SwiGLU or AdamW
+//	grouped matmul   matmul of rows each of which has chosen one of several matrices; those of one are computed together
 //	fused attention  matmul, loop and matmul, computed a tile of rows at a time
 //	tile             rows of fused attention that are computed at once; in GEMM a block of C that fits into registers
 //	arena            memory of the tensors between the steps; those that are not needed at the same time share it

@@ -18,8 +18,8 @@ import (
 	"github.com/goart-dev/art/internal/ggml"
 )
 
-// chosen is a graph of tokens [t, k] that have chosen experts [rows, columns], as inputs of their own: y [t, k, rows] of
-// x [t, 1, columns], which all choices of a token share, and z [t, k, columns] of y.
+// chosen is a graph of tokens [t, k] that have chosen experts [rows, columns], each an input: y [t, k, rows] of x
+// [t, 1, columns], which all choices of a token share, and z [t, k, columns] of y.
 type chosen struct {
 	dtype                  dtypes.DType
 	t, k                   int
@@ -255,10 +255,12 @@ func TestGrouped_GradientInChunks(t *testing.T) {
 	for i := range ids {
 		ids[i] = int32(r.IntN(20) / 19 * 2) // mostly 0, some 2
 	}
-	in := []*tensors.Tensor{normal(r, tokens, columns), normal(r, tokens, rows), tensors.FromFlatDataAndDimensions(ids, tokens)}
+	in := []*tensors.Tensor{normal(r, tokens, columns), normal(r, tokens, rows),
+		tensors.FromFlatDataAndDimensions(ids, tokens)}
 	got := evaluate(t, newDevice(t, 3), func(in []*graph.Node) []*graph.Node {
 		outer := graph.DotGeneral(in[1], nil, []int{0}, in[0], nil, []int{0})
-		dw := graph.Scatter(graph.ExpandAxes(in[2], -1), outer, shapes.Make(dtypes.Float32, experts, rows, columns), false, false)
+		all := shapes.Make(dtypes.Float32, experts, rows, columns)
+		dw := graph.Scatter(graph.ExpandAxes(in[2], -1), outer, all, false, false)
 		list := []*graph.Node{dw}
 		for e := range experts {
 			var mine []int32
@@ -272,7 +274,8 @@ func TestGrouped_GradientInChunks(t *testing.T) {
 				continue
 			}
 			at := graph.ExpandAxes(graph.Const(in[0].Graph(), mine), -1)
-			list = append(list, graph.Dot(graph.Gather(in[1], at), graph.Gather(in[0], at)).General([]int{0}, nil, []int{0}, nil))
+			y, x := graph.Gather(in[1], at), graph.Gather(in[0], at)
+			list = append(list, graph.Dot(y, x).General([]int{0}, nil, []int{0}, nil))
 		}
 		return list
 	}, in)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 
 	"github.com/goart-dev/art/backend/device/cpu/internal/ir"
 )
@@ -19,6 +20,14 @@ import (
 // these:
 //
 //	ScatterSum(zeros [matrices, rows, columns], ids [..., 1], DotGeneral(y [..., rows], x [..., columns]))
+
+// multiply adds a matmul.
+func (f *function) multiply(shape shapes.Shape, at ir.MatmulAttr, in []*ir.Node) (value, error) {
+	if list, grouped, ok := f.grouped(in[0], in[1], at); ok {
+		return f.add(ir.OpGrouped, shape, grouped, list...)
+	}
+	return f.add(compute.OpTypeDotGeneral, shape, at, in...)
+}
 
 // grouped returns the operands of a matmul of rows with gathered matrices; false: it is another one.
 func (f *function) grouped(x, gathered *ir.Node, at ir.MatmulAttr) (in []*ir.Node, attr ir.GroupedAttr, ok bool) {
@@ -39,7 +48,7 @@ func (f *function) grouped(x, gathered *ir.Node, at ir.MatmulAttr) (in []*ir.Nod
 	return append([]*ir.Node{x, ids}, matricesOf(all)...), attr, true
 }
 
-// ofRows reports whether the first operands of a matmul is rows, and all other axes are those of its batch.
+// ofRows reports whether the batch of a matmul is the first axes of both operands, so many of them.
 func ofRows(at ir.MatmulAttr, batch int) bool {
 	for i := range batch {
 		if len(at.Batch[0]) != batch || at.Batch[0][i] != i || at.Batch[1][i] != i {
@@ -75,7 +84,8 @@ func (f *function) groupedOuter(values [3]value, at ir.ScatterAttr) (in []*ir.No
 	m, ok := products.Attr.(ir.MatmulAttr)
 	batch := products.Shape.Rank() - 2
 	if !ok || batch < 1 || to.Shape.Rank() != 3 || products.Shape.DType != dtypes.Float32 || products.Shape.Size() == 0 ||
-		!isZero(to) || !ids.Shape.DType.IsInt() || at.Vector != batch || ids.Shape.Rank() != batch+1 || ids.Shape.Dimensions[batch] != 1 ||
+		!isZero(to) || !ids.Shape.DType.IsInt() || at.Vector != batch || ids.Shape.Rank() != batch+1 ||
+		ids.Shape.Dimensions[batch] != 1 ||
 		!slices.Equal(at.Window, []int{batch, batch + 1}) || !slices.Equal(at.Inserted, []int{0}) ||
 		!slices.Equal(at.Target, []int{0}) || !ofRows(m, batch) || len(m.Contract[0]) != 0 ||
 		!slices.Equal(to.Shape.Dimensions[1:], products.Shape.Dimensions[batch:]) ||

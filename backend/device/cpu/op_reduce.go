@@ -151,11 +151,7 @@ func (f *function) DotGeneral(
 	if attr.OfMatrix() {
 		in[1] = unconverted(in[1])
 	}
-	op, any := compute.OpTypeDotGeneral, any(attr)
-	if list, grouped, ok := f.grouped(in[0], in[1], attr); ok {
-		op, any, in = ir.OpGrouped, grouped, list
-	}
-	v, err := f.add(op, shapes.Make(kind, shape.Dimensions...), any, in...)
+	v, err := f.multiply(shapes.Make(kind, shape.Dimensions...), attr, in)
 	if err != nil {
 		return nil, err
 	}

@@ -30,16 +30,22 @@ import (
 
 const seed = 11
 
-// weights are those of the built-in model, and random ones with dimensions that are no multiple of a vector.
+// weights are those of the built-in model, and random ones with dimensions that are no multiple of a vector, and with
+// experts.
 func weights(t testing.TB) map[string]*model.Weights {
 	trained, err := tiny.Load()
 	require.NoError(t, err)
-	random, err := model.Random(&model.Config{
+	c := model.Config{
 		ModelType: "qwen3", HiddenAct: "silu", VocabSize: 301, HiddenSize: 61, IntermediateSize: 163,
 		NumLayers: 2, NumHeads: 6, NumKVHeads: 2, HeadDim: 34, MaxPositions: 256, RMSNormEps: 1e-6, RopeTheta: 10000,
-	}, seed)
+	}
+	random, err := model.Random(&c, seed)
 	require.NoError(t, err)
-	return map[string]*model.Weights{"tiny": trained, "random": random}
+	moe := c
+	moe.ModelType, moe.NumExperts, moe.ExpertsPerToken, moe.MoEIntermediateSize = "qwen3_moe", 5, 2, 47
+	experts, err := model.Random(&moe, seed)
+	require.NoError(t, err)
+	return map[string]*model.Weights{"tiny": trained, "random": random, "experts": experts}
 }
 
 // adapter has a random B, so that it changes the model.

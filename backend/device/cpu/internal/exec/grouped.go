@@ -67,8 +67,8 @@ func (g *grouping) chunks(f func(parts []groupPart)) {
 	}
 }
 
-// copyRows calls f for each row of the parts that are copied, and for its place in the chunk, with all workers. Each has
-// so many numbers.
+// copyRows calls f for each row of the parts that are copied, and for its place in the chunk, with all workers. A row
+// has so many numbers.
 func (r *run) copyRows(parts []groupPart, width int, f func(row, at int)) {
 	last := parts[len(parts)-1]
 	each := max(1, threshold/max(1, width))

@@ -1,8 +1,8 @@
 package ir
 
 // Grouped is a matmul in which each row has a matrix of its own out of several, such as those of the experts of a
-// layer: row i of x [rows, inner] times matrix ids[i]. The rows of one matrix are multiplied together, and a matrix that
-// no row has is not read.
+// layer: row i of x [rows, inner] times matrix ids[i]. The rows of one matrix are multiplied together, and a matrix
+// that no row has is not read.
 type Grouped struct {
 	Result
 	Grouping
@@ -13,8 +13,9 @@ type Grouped struct {
 // Reads are the operands.
 func (s *Grouped) Reads() []View { return append([]View{s.X.View, s.IDs.View}, s.Matrices...) }
 
-// GroupedOuter is the gradient of the matrices of a [Grouped]: each is the sum of yᵀx over its rows x of [rows, columns]
-// and y of [rows, height]. Its contracted axis, the rows of a matrix in their order, has the fixed blocks of matmuls.
+// GroupedOuter is the gradient of the matrices of a [Grouped]: each is the sum of yᵀx over its rows, x of [rows,
+// columns] and y of [rows, height]. Its contracted axis, the rows of a matrix in their order, has the fixed blocks of
+// matmuls.
 type GroupedOuter struct {
 	Result
 	Grouping

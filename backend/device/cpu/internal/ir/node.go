@@ -69,8 +69,8 @@ const (
 	// OpGrouped is rows x [..., inner] times matrices of their own: its operands are x, ids [..., 1], and matrices
 	// [columns, inner], or all of them in one [matrices, columns, inner]. If it is transposed, [inner, columns].
 	OpGrouped compute.OpType = compute.OpTypeLast + iota
-	// OpGroupedOuter is the gradient of these matrices: of x [..., columns], ids [..., 1] and y [..., rows], the sums of yᵀx
-	// over those with an id, [matrices, rows, columns]. Ids of no matrix are left out.
+	// OpGroupedOuter is the gradient of these matrices: of x [..., columns], ids [..., 1] and y [..., rows], the sums of
+	// yᵀx over those with an id, [matrices, rows, columns]. Ids of no matrix are left out.
 	OpGroupedOuter
 )
 

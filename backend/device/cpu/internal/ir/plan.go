@@ -49,12 +49,13 @@ func (p *Plan) WorkBytes(workers int) int {
 }
 
 // Memory of the parts of a plan, measured on those of trainings: of a step with its kernels, of an instruction of a
-// loop, of a tensor, and of a part of a concatenation.
+// loop, of a tensor, and of a part of a concatenation; that of a matrix of a grouped matmul is the size of its view.
 const (
 	stepBytes        = 5 << 8
 	instructionBytes = 5 << 6
 	tensorBytes      = 5 << 6
 	partBytes        = 3 << 8
+	matrixBytes      = 1 << 7
 )
 
 // Bytes is about how much memory the plan takes while nothing runs it.
@@ -71,6 +72,9 @@ func (p *Plan) Bytes() int {
 		}
 		if c, ok := s.(*Concat); ok {
 			n += partBytes * len(c.Parts)
+		}
+		if g, ok := s.(*Grouped); ok {
+			n += matrixBytes * len(g.Matrices)
 		}
 		for _, o := range offsetsOf(s) {
 			n += o.Bytes()
