@@ -28,10 +28,11 @@ var choosing = map[string]func(rng *rand.Rand, i, x int) int{
 	"turns": func(_ *rand.Rand, i, x int) int { return i % max(1, x-1) },
 }
 
-func newGroupedCase(rng *rand.Rand, choose func(rng *rand.Rand, i, x int) int, n, k, x, out, in int) groupedCase {
-	c := groupedCase{n: n, k: k, x: x, out: out, in: in}
-	for i := range n * k {
-		c.ids = append(c.ids, int32(choose(rng, i, x)))
+// newGroupedCase is random; size is n, k, x, out and in.
+func newGroupedCase(rng *rand.Rand, choose func(rng *rand.Rand, i, x int) int, size [5]int) groupedCase {
+	c := groupedCase{n: size[0], k: size[1], x: size[2], out: size[3], in: size[4]}
+	for i := range c.n * c.k {
+		c.ids = append(c.ids, int32(choose(rng, i, c.x)))
 	}
 	draw := func(n int) []float32 {
 		list := make([]float32, n)
@@ -40,7 +41,7 @@ func newGroupedCase(rng *rand.Rand, choose func(rng *rand.Rand, i, x int) int, n
 		}
 		return list
 	}
-	c.rows, c.dy, c.w = draw(n*k*in), draw(n*k*out), draw(x*out*in)
+	c.rows, c.dy, c.w = draw(c.n*c.k*c.in), draw(c.n*c.k*c.out), draw(c.x*c.out*c.in)
 	return c
 }
 
@@ -88,7 +89,7 @@ func TestGrouped_Definition(t *testing.T) {
 		for _, size := range [][5]int{
 			{1, 1, 1, 1, 1}, {1, 8, 9, 5, 7}, {5, 2, 3, 16, 33}, {40, 4, 3, 6, 9}, {130, 8, 2, 3, 4},
 		} {
-			c := newGroupedCase(rng, choose, size[0], size[1], size[2], size[3], size[4])
+			c := newGroupedCase(rng, choose, size)
 			y, dx, dw := c.want()
 			for form, build := range forms {
 				got := c.run(t, build)
@@ -107,7 +108,7 @@ func TestGrouped_Definition(t *testing.T) {
 // choose.
 func TestGrouped_RowsAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 91))
-	c := newGroupedCase(rng, choosing["any"], 60, 3, 7, 40, 600)
+	c := newGroupedCase(rng, choosing["any"], [5]int{60, 3, 7, 40, 600})
 	build := func(x, w, ids *Node) *Node { return grouped(x, matrix{w: w}, ids) }
 	all := c.run(t, build)
 	for range 5 {
@@ -129,7 +130,7 @@ func TestGrouped_RowsAlone(t *testing.T) {
 // and their gradient is none.
 func TestGrouped_Types(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 92))
-	c := newGroupedCase(rng, choosing["any"], 33, 2, 3, 24, 40)
+	c := newGroupedCase(rng, choosing["any"], [5]int{33, 2, 3, 24, 40})
 	for _, kind := range []dtypes.DType{dtypes.BFloat16, dtypes.Int8} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			got, want := make([][]float32, 2), make([][]float32, 2)
