@@ -323,11 +323,11 @@ func (h *ggufHeader) ropeScaling(c map[string]any) {
 // yarn sets what llama.cpp adds to YaRN. It multiplies the usual attention factor, or with a logarithm's multiplier
 // m(factor, 1) / m(factor, multiplier), see [rope.attention], by attn_factor.
 func (h *ggufHeader) yarn(s map[string]any) {
-	h.copy(s, "beta_fast", "rope.scaling.yarn_beta_fast")
-	h.copy(s, "beta_slow", "rope.scaling.yarn_beta_slow")
-	for _, key := range []string{"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"} {
-		if x, ok := h.number(key).(float64); ok && x != 1 {
-			h.fail("%s.%s is %v: not supported", h.arch, key, x)
+	for key, usual := range map[string]float64{ // of others llama.cpp reads them in some architectures only
+		"yarn_ext_factor": 1, "yarn_attn_factor": 1, "yarn_beta_fast": usualFast, "yarn_beta_slow": usualSlow,
+	} {
+		if x := h.number("rope.scaling." + key); x != nil && x != usual {
+			h.fail("%s.rope.scaling.%s is %v: not supported", h.arch, key, x)
 		}
 	}
 	factor, _ := h.number("rope.scaling.factor").(float64)

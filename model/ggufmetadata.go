@@ -35,7 +35,9 @@ func (c *Config) ggufModel() (arch string, m ggufModel, err error) {
 		check(s.Type != ropeLlama3 || m.interleaved, "with Llama 3's scaling of RoPE")
 		check(s.Type != ropeLong || m.interleaved, "with LongRoPE")
 		check(s.Type != ropeYarn || arch != "gemma3", "with YaRN")
-		check(s.Type != ropeYarn || s.Truncate == nil, "with YaRN whose truncate is false")
+		fast, slow := s.betas()
+		check(s.Type != ropeYarn || s.Truncate == nil && fast == usualFast && slow == usualSlow,
+			"with YaRN whose truncate is false, or whose beta_fast and beta_slow are not %d and %d", usualFast, usualSlow)
 	}
 	if arch != "gemma3" {
 		check(!slices.ContainsFunc(c.design().layers, func(l layer) bool { return l.window > 0 }), "with a sliding window")
@@ -92,8 +94,6 @@ func (c *Config) ggufMetadata(arch, name string) []gguf.Pair {
 			decimal("rope.scaling.attn_factor", c.rope().attention())
 		case ropeYarn: // llama.cpp multiplies by the usual attention factor itself
 			decimal("rope.scaling.attn_factor", c.rope().attention()/s.mscale(1))
-			decimal("rope.scaling.yarn_beta_fast", s.BetaFast)
-			decimal("rope.scaling.yarn_beta_slow", s.BetaSlow)
 			fallthrough
 		default:
 			decimal("rope.scaling.factor", s.Factor)

@@ -190,8 +190,8 @@ func TestRope_ModelsMatchTransformers(t *testing.T) {
 	})
 }
 
-// TestRope_LongPositions: angles of thousands of radians are exact in the tables, which powers of a complex number show;
-// transformers multiplies positions by frequencies in float32, and differs from them.
+// TestRope_LongPositions: angles of thousands of radians are exact in the tables, which powers of a complex number
+// show; transformers multiplies positions by frequencies in float32, and differs from them.
 func TestRope_LongPositions(t *testing.T) {
 	var all ropeCases
 	readRopeFile(t, "cases.json", &all)
@@ -206,17 +206,17 @@ func TestRope_LongPositions(t *testing.T) {
 		for row, p := range all.Positions {
 			for i := range r.size / 2 {
 				want := cmplx.Rect(1, r.frequency(i))
-				turned, square := complex(r.attention(), 0), want
+				rotated, square := complex(r.attention(), 0), want
 				for n := p; n > 0; n >>= 1 {
 					if n&1 == 1 {
-						turned *= square
+						rotated *= square
 					}
 					square *= square
 				}
-				require.InDelta(t, real(turned), cos[p*r.size+i], 1e-7*r.attention())
-				require.InDelta(t, -imag(turned), sin[p*r.size+i], 1e-7*r.attention())
-				worst = max(worst, math.Abs(real(turned)-float64(theirs[0][row*r.size+i])),
-					math.Abs(imag(turned)-float64(theirs[1][row*r.size+i])))
+				require.InDelta(t, real(rotated), cos[p*r.size+i], 1e-7*r.attention())
+				require.InDelta(t, -imag(rotated), sin[p*r.size+i], 1e-7*r.attention())
+				worst = max(worst, math.Abs(real(rotated)-float64(theirs[0][row*r.size+i])),
+					math.Abs(imag(rotated)-float64(theirs[1][row*r.size+i])))
 			}
 		}
 		t.Logf("%s: transformers differs by up to %.2g up to position %d", name, worst, slices.Max(all.Positions))
@@ -278,7 +278,7 @@ func float64Logits(t *testing.T, w *Weights, ids []int32) []float64 {
 		return y
 	}
 	r := c.rope()
-	turned := func(x []float64, p int) []float64 {
+	rotated := func(x []float64, p int) []float64 {
 		for h := 0; h < len(x); h += r.size {
 			for i := range r.size / 2 {
 				z := complex(x[h+i], x[h+i+r.size/2]) * cmplx.Rect(r.attention(), math.Mod(float64(p)*r.frequency(i), 2*math.Pi))
@@ -296,10 +296,10 @@ func float64Logits(t *testing.T, w *Weights, ids []int32) []float64 {
 			x = append(x, float64(v))
 		}
 		h = normed(layer+"input_layernorm.weight", x)
-		keys = append(keys, turned(times(layer+"self_attn.k_proj.weight", h), p))
+		keys = append(keys, rotated(times(layer+"self_attn.k_proj.weight", h), p))
 		values = append(values, times(layer+"self_attn.v_proj.weight", h))
 	}
-	q := turned(times(layer+"self_attn.q_proj.weight", h), len(ids)-1)
+	q := rotated(times(layer+"self_attn.q_proj.weight", h), len(ids)-1)
 	attended := make([]float64, len(q))
 	for from := 0; from < len(q); from += c.HeadDim {
 		sum := 0.0
@@ -548,7 +548,7 @@ func TestWriteGGUF_Rope(t *testing.T) {
 		case c.Weights == "gemma3":
 			problem = "llama.cpp does not build gemma3"
 		case s != nil && s.Truncate != nil:
-			problem = "with YaRN whose truncate is false"
+			problem = "with YaRN whose truncate is false, or whose beta_fast and beta_slow are not 32 and 1"
 		}
 		if problem != "" {
 			require.ErrorContains(t, saved(t, w).WriteGGUF(io.Discard, &GGUFOptions{Type: "Q8_0"}), problem)
@@ -571,6 +571,8 @@ func TestWriteGGUF_Rope(t *testing.T) {
 	got := quantized(t, saved(t, testWeights(t, c)), nil).Config.rope()
 	require.InDelta(t, 1, got.attention(), 1e-6)
 	require.InEpsilon(t, c.rope().frequency(15), got.frequency(15), 1e-6)
+	c.RopeScaling.BetaFast = 16
+	require.ErrorContains(t, saved(t, testWeights(t, c)).WriteGGUF(io.Discard, nil), "beta_fast and beta_slow are not 32 and 1")
 }
 
 // TestWriteGGUF_RopeInLlamaCpp: llama.cpp computes the logits of the same numbers, with YaRN and on both sides of the
@@ -585,12 +587,9 @@ func TestWriteGGUF_RopeInLlamaCpp(t *testing.T) {
 			return
 		}
 		context := 512 // llama.cpp has no shorter one than 256
-		switch name {
-		case "longrope-short":
+		if name == "longrope-short" {
 			c.Config["max_position_embeddings"], c.Context = 2048, 1024
 			c.Config["rope_parameters"].(map[string]any)[originalKey] = 1024
-		case "yarn":
-			maps.Copy(c.Config["rope_parameters"].(map[string]any), map[string]any{"beta_fast": 4, "beta_slow": 0.5})
 		}
 		folder := saved(t, c.load(t))
 		path := filepath.Join(t.TempDir(), "model.gguf")

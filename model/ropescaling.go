@@ -126,9 +126,11 @@ func (s *RopeScaling) String() string {
 	return string(data)
 }
 
+const usualFast, usualSlow = 32, 1
+
 // betas returns BetaFast and BetaSlow.
 func (s *RopeScaling) betas() (fast, slow float64) {
-	return cmp.Or(s.BetaFast, 32), cmp.Or(s.BetaSlow, 1)
+	return cmp.Or(s.BetaFast, usualFast), cmp.Or(s.BetaSlow, usualSlow)
 }
 
 // mscale is m(Factor, k), see [rope.attention].

@@ -18,8 +18,7 @@ request = json.load(sys.stdin)
 with tempfile.TemporaryDirectory() as folder:
     wide = os.path.join(folder, "float32.gguf")
     widened(request["model"], wide)
-    model = Llama(wide, n_ctx=request["context"], n_threads=1, logits_all=True, type_k=0, type_v=0, verbose=False,
-                  yarn_beta_fast=-1.0, yarn_beta_slow=-1.0)  # those of the file
+    model = Llama(wide, n_ctx=request["context"], n_threads=1, logits_all=True, type_k=0, type_v=0, verbose=False)
     model.eval(request["ids"])
     print(json.dumps(model.scores[: model.n_tokens].tolist()))
     model.close()
