@@ -55,7 +55,7 @@ var forwardKeys = map[string][]string{
 	"attn_layer_period": one, "full_attention_interval": one, "linear_attn_config": nil, "linear_num_key_heads": nil,
 	"linear_num_value_heads": nil, "linear_conv_kernel_dim": nil, "conv_L_cache": nil, "full_attn_idxs": nil,
 	"altup_num_inputs": nil, "laurel_rank": nil, "hidden_size_per_layer_input": nil, "activation_sparsity_pattern": nil,
-	"cross_attention_layers": nil, "add_cross_attention": nil, "is_encoder_decoder": nil,
+	"cross_attention_layers": nil, "add_cross_attention": nil, "is_encoder_decoder": nil, "per_layer_config": nil,
 	// logits
 	"final_logit_softcapping": nil, "logits_scaling": one, "logit_scale": one, "lm_head_multiplier": one,
 	"dim_model_base": nil,

@@ -14,7 +14,7 @@ import (
 // TestNamedProfile: a plug-in for CPUs has the memory and the cores of the machine, and is else like one for GPUs.
 func TestNamedProfile(t *testing.T) {
 	for name, want := range map[string]graphx.Profile{
-		"cpu":            {TokensPerCall: 1, FusedAttention: true, GathersMatrices: true, BFloat16: true},
+		"cpu":            {TokensPerCall: 1, FusedAttention: true, GathersMatrices: true, NoLoops: true, BFloat16: true},
 		"go:parallelism": {TokensPerCall: 1},
 		"other":          {TokensPerCall: 1},
 		"xla":            {SlowCompile: true, TokensPerCall: 32, BFloat16: true, Serial: true, OwnMemory: true},

@@ -153,9 +153,10 @@ var layers = map[string]layer{
 	"internal/basemodel": {own: []string{
 		"lora", "model", "model/tiny", "tokenizer", "internal/float16", "internal/ggml", "internal/gguf",
 	}},
-	"internal/dev/bench/...": {any: true},
-	"internal/dev/cmd/...":   {any: true},
-	"internal/dev/learning":  {own: []string{"", "backend/driver", "backend/local"}},
+	"internal/dev/bench/...":                {any: true},
+	"internal/dev/cmd/...":                  {any: true},
+	"internal/dev/conformance/transformers": {},
+	"internal/dev/learning":                 {own: []string{"", "backend/driver", "backend/local"}},
 	"internal/engine": {own: []string{
 		"internal/engine/schedule", "internal/graphx", "internal/machine", "internal/plan", "internal/sampling", "lora",
 		"model",

@@ -1,4 +1,4 @@
-"""Undoes the quantization of GGUF files, for the scripts beside this one."""
+"""GGUF files with the same numbers in float32, on which llama.cpp does not round activations."""
 
 import gguf
 from gguf.quants import dequantize
