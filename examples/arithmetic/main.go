@@ -28,7 +28,7 @@ var (
 	batch = flag.Int("batch", 16, "questions per step, each asked 8 times")
 	rate  = flag.Float64("rate", 2e-3, "learning rate; larger models need less, 1e-4 for 100 million parameters")
 	dir   = flag.String("dir", ".art", "where runs are stored")
-	int8s = flag.Bool("int8", false, "multiply quantized weights by activations of 8 bits: quicker and less exact")
+	acts  = flag.String("activations", "", "type that quantized weights are multiplied in: float32, or int8, less exact")
 )
 
 // line shows on a terminal how far the program is.
@@ -38,11 +38,7 @@ func main() {
 	flag.Parse()
 	ctx := context.Background()
 	fmt.Printf("loading %s, then measuring it\n", *base)
-	opts := &local.Options{Dir: *dir, Context: 128}
-	if *int8s {
-		opts.Activations = "int8"
-	}
-	backend, err := local.Open(ctx, opts)
+	backend, err := local.Open(ctx, &local.Options{Dir: *dir, Context: 128, Activations: *acts})
 	check(err)
 	defer backend.Close()
 	name := fmt.Sprintf("adder-%s-%d", strings.TrimSuffix(filepath.Base(*base), ".gguf"), *seed)
