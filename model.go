@@ -20,7 +20,8 @@ type LoRA struct {
 	// Alpha defaults to 2 x Rank.
 	Alpha float64 `json:"alpha"`
 	// Targets are the names of linear layers. Default: those of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and
-	// down_proj that the base model has. It stays empty in [Model.Options]; the backend fills it in.
+	// down_proj that the base model has, or layers that hold several of them, such as qkv_proj. It stays empty in
+	// [Model.Options]; the backend fills it in.
 	// embed_tokens and lm_head have adapters too where they are named.
 	Targets []string `json:"targets"`
 	// TargetPattern chooses the layers in place of Targets: a regular expression in Python's syntax for their full names,

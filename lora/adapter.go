@@ -140,10 +140,11 @@ func (c Config) choose(layers []LayerShape) (chosen []LayerShape, err error) {
 	return chosen, nil
 }
 
-// TargetsOf returns those of the default targets that some layers have.
+// TargetsOf returns those of the default targets that some layers have, or layers that hold several of them in one.
 func TargetsOf(layers []LayerShape) []string {
 	there := lastNames(layers)
-	return slices.DeleteFunc(DefaultTargets(), func(target string) bool { return !slices.Contains(there, target) })
+	all := append(DefaultTargets(), "qkv_proj", "gate_up_proj", "input_linear", "output_linear")
+	return slices.DeleteFunc(all, func(target string) bool { return !slices.Contains(there, target) })
 }
 
 func newLayer(shape LayerShape, rank int, seed uint64) Layer {

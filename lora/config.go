@@ -32,8 +32,7 @@ type Config struct {
 	Rank int
 	// Alpha scales the adapter, see Scale. Default 16.
 	Alpha float64
-	// Targets are the last name parts of the layers that get an adapter. Default: those of DefaultTargets that the model
-	// has.
+	// Targets are the last name parts of the layers that get an adapter. Default: what TargetsOf returns.
 	Targets []string
 	// Pattern chooses the layers in place of Targets: a regular expression in Python's syntax for their full names, as
 	// PEFT's target_modules where that is one string. [New] turns it into Targets, and keeps it for [Adapter.Save].

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,7 +92,7 @@ type feedForward interface {
 func plain(c *Config, check checker) *design {
 	checkActivation(c.HiddenAct, "hidden_act", check)
 	d := &design{
-		embedding: embedding{scale: 1}, norm: norm{name: "norm", file: "output_norm", size: c.HiddenSize}, head: head{scale: 1},
+		embedding: embedding{scale: 1}, norm: c.norm("norm", "output_norm"), head: head{scale: 1},
 	}
 	for range c.NumLayers {
 		d.layers = append(d.layers, layer{
@@ -150,6 +151,14 @@ func unsaid[T any](keys map[string]json.RawMessage, key string, to *T, value T) 
 	if _, ok := keys[key]; !ok {
 		*to = value
 	}
+}
+
+// zeroWindow reports a window of 0, under which transformers sees no token at all.
+func zeroWindow(keys map[string]json.RawMessage) error {
+	if string(keys["sliding_window"]) == "0" {
+		return errors.New("sliding_window is 0: want null for none")
+	}
+	return nil
 }
 
 // checkKinds compares the layers with LayerTypes, which some architectures do not read.

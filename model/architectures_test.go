@@ -89,8 +89,8 @@ func agree(t *testing.T, want, got []float32) {
 	require.LessOrEqual(t, worst, 1e-4)
 }
 
-// TestArchitectures_AdapterMatchesPEFT: an adapter that PEFT 0.17.1 or 0.21.2 wrote computes the same here, and so do the weights
-// that it is merged into.
+// TestArchitectures_AdapterMatchesPEFT: an adapter that PEFT 0.17.1 or 0.21.2 wrote computes the same here, and so do
+// the weights that it is merged into.
 func TestArchitectures_AdapterMatchesPEFT(t *testing.T) {
 	adapted := 0
 	eachFixture(t, func(t *testing.T, m *fixtures.Model, w *Weights) {
@@ -122,6 +122,15 @@ func merge(t *testing.T, w *Weights, a *lora.Adapter) {
 	for _, l := range a.Layers() {
 		require.NoError(t, a.Merge(find(t, w, l.Name+".weight").Data, l.Name))
 	}
+}
+
+// TestArchitectures_DefaultTargets: without targets an adapter attaches to all linear layers of the blocks.
+func TestArchitectures_DefaultTargets(t *testing.T) {
+	eachFixture(t, func(t *testing.T, _ *fixtures.Model, w *Weights) {
+		a, err := lora.New(lora.Config{}, layersOf(w.Config), seed)
+		require.NoError(t, err)
+		require.Len(t, a.Layers(), len(w.Config.Linears()))
+	})
 }
 
 // TestArchitectures_HookSeesLinears: the hook is called for what Adaptable lists but the embedding, and nothing else.
@@ -285,12 +294,20 @@ func TestArchitectures_Export(t *testing.T) {
 			return filepath.Join(dir, name)
 		}
 		a, _ := testAdapter(t, w.Config, 4, false)
-		require.NoError(t, w.Save(sub("saved")))
+		c, err := Open(m.Dir)
+		require.NoError(t, err)
+		require.NoError(t, c.Save(sub("saved"), nil))
 		require.NoError(t, a.Save(sub("adapter"), "base"))
 		plain := withLogits(t, w, nil).logprobs(t, m.Flat(), len(m.IDs))
 		adapted := withLogits(t, w, a).logprobs(t, m.Flat(), len(m.IDs))
-		merge(t, w, a)
-		require.NoError(t, w.Save(sub("merged")))
+		require.NoError(t, c.Save(sub("merged"), &SaveOptions{Edit: func(name string, values []float32) error {
+			layer := strings.TrimSuffix(name, weightSuffix)
+			if _, ok := a.Layer(layer); !ok {
+				return nil
+			}
+			return a.Merge(values, layer)
+		}}))
+		require.NoError(t, c.Close())
 		shape := []int{len(m.IDs), len(m.IDs[0]), w.Config.VocabSize}
 		f, err := os.Create(filepath.Join(dir, "logits.safetensors"))
 		require.NoError(t, err)

@@ -312,6 +312,10 @@ func TestParseConfig_DefaultsOfArchitectures(t *testing.T) {
 	require.Equal(t, 4096, parse(qwen).design().layers[27].window)
 	qwen["sliding_window"] = nil
 	require.Zero(t, parse(qwen).design().layers[27].window, "null is none")
+	qwen["sliding_window"] = 0
+	_, err := ParseConfig(withKeys(t, qwen))
+	require.ErrorContains(t, err, "sliding_window is 0: want null")
+	qwen["sliding_window"] = nil
 	qwen["model_type"] = "qwen3_moe"
 	maps.Copy(qwen, map[string]any{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8})
 	none := parse(qwen)

@@ -6,8 +6,8 @@ import (
 )
 
 // exaone4, of EXAONE 4.0, is Llama's block with norms behind attention and MLP, and queries and keys normalised per
-// head. Most layers of the larger one have a window, and the others no rotary embeddings; the smaller one has no windows
-// (LG AI Research 2025).
+// head. Most layers of the larger one have a window, and the others no rotary embeddings; the smaller one has no
+// windows (LG AI Research 2025).
 var exaone4 = architecture{
 	modelType: "exaone4", class: "Exaone4ForCausalLM", windowed: true,
 	reads:    append([]string{"sliding_window", "sliding_window_pattern"}, headNormKeys...),

@@ -77,7 +77,8 @@ var forwardParts = []string{"mamba", "ssm_", "lightning_", "attention_sink", "at
 // changesForward reports whether a key with this value changes the forward pass of an architecture that reads it.
 func changesForward(key string, value json.RawMessage) bool {
 	also := forwardKeys[key]
-	return isForwardKey(key) && !absent(value) && !slices.Contains(neutral, string(value)) && !slices.Contains(also, string(value))
+	return isForwardKey(key) && !absent(value) && !slices.Contains(neutral, string(value)) &&
+		!slices.Contains(also, string(value))
 }
 
 func isForwardKey(key string) bool {

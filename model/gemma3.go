@@ -24,6 +24,7 @@ func describeGemma3(c *Config, check checker) *design {
 		"attn_logit_softcapping": c.AttentionSoftCap, "final_logit_softcapping": c.FinalSoftCap,
 	} {
 		check(x == 0 || positive(x), "%s is %v, want a positive number", name, x)
+		check(x == 0 || c.wrapper == nil, "%s is %v, which transformers does not apply in a model that reads images", name, x)
 	}
 	with := *c
 	with.HiddenAct = c.HiddenActivation // the key of others

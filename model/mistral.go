@@ -20,5 +20,5 @@ func describeMistral(c *Config, check checker) *design {
 // mistralDefaults sets a window of 4096 where the key is absent; null is no window.
 func mistralDefaults(c *Config, keys map[string]json.RawMessage) error {
 	unsaid(keys, "sliding_window", &c.SlidingWindow, 4096)
-	return nil
+	return zeroWindow(keys)
 }

@@ -24,5 +24,5 @@ func describePhi3(c *Config, check checker) *design {
 
 func phi3Defaults(c *Config, keys map[string]json.RawMessage) error {
 	unsaid(keys, "rms_norm_eps", &c.RMSNormEps, 1e-5)
-	return nil
+	return zeroWindow(keys)
 }

@@ -53,10 +53,12 @@ func (d *design) qwenWindows(c *Config, check checker) {
 }
 
 // qwenWindow sets a window of 4096 where windows are enabled and the key is absent.
-func qwenWindow(c *Config, keys map[string]json.RawMessage) {
-	if _, ok := keys["sliding_window"]; !ok && c.UseSlidingWindow {
-		c.SlidingWindow = 4096
+func qwenWindow(c *Config, keys map[string]json.RawMessage) error {
+	if !c.UseSlidingWindow {
+		return nil
 	}
+	unsaid(keys, "sliding_window", &c.SlidingWindow, 4096)
+	return zeroWindow(keys)
 }
 
 func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
@@ -66,9 +68,9 @@ func qwenDefaults(c *Config, keys map[string]json.RawMessage) error {
 // qwenDefaultsFrom sets the window, and the types of layers where they are absent and windows are enabled. first is the
 // default of max_window_layers.
 func qwenDefaultsFrom(c *Config, keys map[string]json.RawMessage, first int) error {
-	qwenWindow(c, keys)
-	if !c.UseSlidingWindow || c.LayerTypes != nil || c.NumLayers < 1 || c.NumLayers > mostLayers {
-		return nil
+	err := qwenWindow(c, keys)
+	if err != nil || !c.UseSlidingWindow || c.LayerTypes != nil || c.NumLayers < 1 || c.NumLayers > mostLayers {
+		return err
 	}
 	if raw, ok := keys["max_window_layers"]; ok {
 		if err := json.Unmarshal(raw, &first); err != nil {

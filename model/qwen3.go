@@ -57,8 +57,7 @@ var qwen3MoE = architecture{
 const mostExperts = 1 << 15
 
 func qwen3MoEDefaults(c *Config, keys map[string]json.RawMessage) error {
-	qwenWindow(c, keys)
-	return nil
+	return qwenWindow(c, keys)
 }
 
 func describeQwen3MoE(c *Config, check checker) *design {

@@ -116,7 +116,7 @@ func (w wrapperType) split(keys map[string]json.RawMessage) (inner, outside map[
 			"config.json again", w.modelType)
 	}
 	if absent(inner["model_type"]) || w.flat && absent(keys["text_config"]) {
-		inner["model_type"], _ = json.Marshal(w.texts[0]) //nolint:errchkjson // a string
+		inner["model_type"] = json.RawMessage(`"` + w.texts[0] + `"`)
 	}
 	delete(inner, "architectures") // some have the class that it would have alone
 	for key, v := range outside {
@@ -150,7 +150,8 @@ func (w *wrapper) tie(t wrapperType, inner map[string]json.RawMessage) error {
 		}
 	}
 	if saidInside && inside != tied {
-		return fmt.Errorf("tie_word_embeddings is %v in text_config, and for the whole model it is %v: keep one", inside, tied)
+		return fmt.Errorf("tie_word_embeddings is %v in text_config, and for the whole model it is %v: keep one", inside,
+			tied)
 	}
 	inner["tie_word_embeddings"], err = json.Marshal(tied)
 	for _, key := range []string{"tie_word_embeddings", "torch_dtype", "dtype"} { // the text model has them now
@@ -160,10 +161,10 @@ func (w *wrapper) tie(t wrapperType, inner map[string]json.RawMessage) error {
 }
 
 func boolean(raw json.RawMessage) (value, said bool, err error) {
-	if absent(raw) {
+	if raw == nil {
 		return false, false, nil
 	}
-	err = json.Unmarshal(raw, &value)
+	err = json.Unmarshal(raw, &value) // null is false
 	return value, true, err
 }
 

@@ -65,7 +65,8 @@ func parsed(c object) (*Config, error) {
 	return ParseConfig(data)
 }
 
-// TestWrapper_ForwardKeys: each key inside of text_config that changes the forward pass is read, or refused by its name.
+// TestWrapper_ForwardKeys: each key inside of text_config that changes the forward pass is read, or refused by its
+// name.
 func TestWrapper_ForwardKeys(t *testing.T) {
 	for name, c := range wrapping() {
 		read, err := parsed(c)
@@ -152,6 +153,9 @@ func TestWrapper_Refuses(t *testing.T) {
 			return within(with(c, "tie_word_embeddings", false), "tie_word_embeddings", true)
 		}},
 		{"qwen3_vl", "tie_word_embeddings: ", func(c object) object { return with(c, "tie_word_embeddings", 3) }},
+		{"gemma3", "final_logit_softcapping is 30, which transformers does not apply", func(c object) object { return within(c, "final_logit_softcapping", 30.0) }},
+		{"gemma3", "attn_logit_softcapping is 50, which transformers does not apply", func(c object) object { return within(c, "attn_logit_softcapping", 50.0) }},
+		{"mistral3", "sliding_window is 0: want null", func(c object) object { return within(c, "sliding_window", 0) }},
 		{"mistral3", "the weights are quantized by fine-grained FP8", func(c object) object { return with(c, "quantization_config", object{"quant_method": "fp8"}) }},
 		{"mistral3", "mrope_section is not supported", func(c object) object { return within(c, "rope_scaling", object{"mrope_section": []int{1}}) }},
 		{"qwen3_vl", `rope_type "xpos" is not supported`, func(c object) object {
@@ -183,6 +187,7 @@ func TestWrapper_Tied(t *testing.T) {
 	}{
 		{"gemma3", same, true}, {"mistral3", same, false}, {"qwen2_5_vl", same, false}, {"qwen3_vl", same, false},
 		{"gemma3", func(c object) object { return with(c, "tie_word_embeddings", false) }, false},
+		{"gemma3", func(c object) object { return with(c, "tie_word_embeddings", nil) }, false},
 		{"mistral3", func(c object) object { return with(c, "tie_word_embeddings", true) }, true},
 		{"mistral3", func(c object) object { return within(c, "tie_word_embeddings", true) }, true},
 		{"qwen2_5_vl", func(c object) object { return within(c, "tie_word_embeddings", true) }, true},
@@ -199,7 +204,8 @@ func TestWrapper_Gemma3Defaults(t *testing.T) {
 		"intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024,
 		"rope_scaling": object{"factor": 8.0, "rope_type": "linear"}}})
 	require.NoError(t, err)
-	require.Equal(t, []int{262208, 8, 4, 256, 131072}, []int{c.VocabSize, c.NumHeads, c.NumKVHeads, c.HeadDim, c.MaxPositions})
+	require.Equal(t, []int{262208, 8, 4, 256, 131072},
+		[]int{c.VocabSize, c.NumHeads, c.NumKVHeads, c.HeadDim, c.MaxPositions})
 	require.True(t, c.TieEmbeddings)
 	require.Equal(t, []float64{1e6, 1e4}, []float64{c.RopeTheta, c.RopeLocalTheta})
 	require.Equal(t, "model.language_model.layers.33.self_attn.q_proj", c.Linears()[33*7].Name)
@@ -227,10 +233,11 @@ func TestWrapper_Save(t *testing.T) {
 		require.NotEmpty(t, c.Skipped())
 		dir := t.TempDir()
 		var edited []string
-		require.NoError(t, c.Save(dir, &SaveOptions{DType: BFloat16, ShardBytes: 20000, Edit: func(name string, _ []float32) error {
+		edit := func(name string, _ []float32) error {
 			edited = append(edited, name)
 			return nil
-		}}))
+		}
+		require.NoError(t, c.Save(dir, &SaveOptions{DType: BFloat16, ShardBytes: 20000, Edit: edit}))
 		var modules []string
 		for _, s := range c.Config.Specs() {
 			modules = append(modules, s.Name)
@@ -287,7 +294,9 @@ func renamed(t *testing.T, m *fixtures.Model, rename func(name string) string) (
 func TestWrapper_Prefixes(t *testing.T) {
 	eachWrapped(t, func(t *testing.T, m *fixtures.Model, c *Checkpoint) {
 		want := c.Weights()
-		for _, prefix := range []string{"model.", "model.language_model.", "language_model.model.", "model.language_model.model."} {
+		for _, prefix := range []string{
+			"model.", "model.language_model.", "language_model.model.", "model.language_model.model.",
+		} {
 			rename := func(stored string) string {
 				name, _, skip := textName(stored)
 				if rest, ok := strings.CutPrefix(name, towerRoot); ok && !skip {
@@ -311,8 +320,8 @@ func TestWrapper_Prefixes(t *testing.T) {
 	})
 }
 
-// TestWrapper_Tensors: a tensor that is left over or missing is an error, and so is one that is there twice; other parts
-// may be missing.
+// TestWrapper_Tensors: a tensor that is left over or missing is an error, and so is one that is there twice; other
+// parts may be missing.
 func TestWrapper_Tensors(t *testing.T) {
 	eachWrapped(t, func(t *testing.T, m *fixtures.Model, _ *Checkpoint) {
 		first := ""

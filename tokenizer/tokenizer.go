@@ -47,7 +47,8 @@ type Tokenizer struct {
 }
 
 // Load reads tokenizer.json and tokenizer_config.json from a model's folder, and chat templates that are files of their
-// own: chat_template.jinja, those in additional_chat_templates, and where there is no other, that of chat_template.json.
+// own: chat_template.jinja, those in additional_chat_templates, and where there is no other, that of
+// chat_template.json.
 func Load(dir string) (*Tokenizer, error) {
 	files := map[string][]byte{}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {

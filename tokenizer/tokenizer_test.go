@@ -159,6 +159,20 @@ func TestLoad(t *testing.T) {
 	if tok.VocabSize() != 542 || len(tok.EOS()) != 1 || tok.ChatTemplates()[DefaultTemplate] != "{{ messages }}" {
 		t.Errorf("vocabulary %d, EOS %v, chat template %q", tok.VocabSize(), tok.EOS(), tok.ChatTemplates()[DefaultTemplate])
 	}
+	must(t, os.Remove(filepath.Join(dir, "chat_template.jinja")))
+	processor := filepath.Join(dir, "chat_template.json")
+	must(t, os.WriteFile(processor, []byte(`{"chat_template": "{{ 1 }}"}`), 0o600))
+	tok, err = Load(dir)
+	must(t, err)
+	if got := tok.ChatTemplates()[DefaultTemplate]; got != "{{ 1 }}" {
+		t.Errorf("the template of a processor is %q", got)
+	}
+	for _, text := range []string{"{", `{"chat_template": 3}`} {
+		must(t, os.WriteFile(processor, []byte(text), 0o600))
+		if _, err = Load(dir); err == nil || !strings.Contains(err.Error(), "chat_template.json: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 func TestTokens(t *testing.T) {

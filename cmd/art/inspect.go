@@ -287,10 +287,6 @@ func (r inspection) table() string {
 	}
 	line("parameters", "%d", r.Parameters)
 	line("weights", "%s", strings.Join(r.weights(), "\n"+strings.Repeat(" ", label)))
-	if o := r.Skipped; o != nil {
-		line("left alone", "%s of other parts, %d parameters, %s: only the text model is read",
-			quantity.Of(o.Tensors, "tensor"), o.Parameters, quantity.Bytes(o.Bytes))
-	}
 	line("template", "%s", r.Template.text())
 	for _, text := range r.Template.notes() {
 		line("", "%s", text)
@@ -328,6 +324,10 @@ func (r inspection) weights() (lines []string) {
 	for _, t := range r.Types {
 		lines = append(lines,
 			fmt.Sprintf("%-5s %4d tensors %14d parameters %11s", t.Type, t.Tensors, t.Parameters, quantity.Bytes(t.Bytes)))
+	}
+	if o := r.Skipped; o != nil {
+		lines = append(lines, fmt.Sprintf("besides: %s of other parts than the text model, %s, are left alone",
+			quantity.Of(o.Tensors, "tensor"), quantity.Bytes(o.Bytes)))
 	}
 	return lines
 }
