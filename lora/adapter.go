@@ -29,6 +29,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,11 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	} else if len(cfg.Targets) == 0 {
 		cfg.Targets = TargetsOf(layers)
 	}
+	if a.chosen == nil {
+		if a.chosen, err = beside(cfg.Targets, chosen); err != nil {
+			return nil, err
+		}
+	}
 	if a.config, err = cfg.resolve(names(chosen)); err != nil {
 		return nil, fmt.Errorf("lora: %w", err)
 	}
@@ -101,6 +107,22 @@ func New(cfg Config, layers []LayerShape, seed uint64) (*Adapter, error) {
 	}
 	a.sort()
 	return a, nil
+}
+
+// textModel precedes the names of layers of a text model that is a part of another model.
+const textModel = "model.language_model."
+
+// beside returns a selection for PEFT of the layers with these last name parts, which leaves out those of other parts
+// of the model, such as one that reads images; nil where there are none.
+func beside(targets []string, layers []LayerShape) (*selection, error) {
+	if !slices.ContainsFunc(layers, func(l LayerShape) bool { return strings.HasPrefix(l.Name, textModel) }) {
+		return nil, nil
+	}
+	parts := make([]string, len(targets))
+	for i, target := range targets {
+		parts[i] = regexp.QuoteMeta(target)
+	}
+	return patternSelection("(" + regexp.QuoteMeta(textModel) + `.*\.)?(` + strings.Join(parts, "|") + ")")
 }
 
 // Select returns those of some layers that get an adapter.
