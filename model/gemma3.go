@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -63,7 +64,13 @@ func gemma3Defaults(c *Config, keys map[string]json.RawMessage) error {
 	unsaid(keys, "tie_word_embeddings", &c.TieEmbeddings, true)
 	unsaid(keys, "sliding_window", &c.SlidingWindow, 4096)
 	c.HiddenActivation = cmp.Or(c.HiddenActivation, "gelu_pytorch_tanh")
-	c.QueryScalar = cmp.Or(c.QueryScalar, 256)
+	if absent(keys["query_pre_attn_scalar"]) {
+		c.QueryScalar = 256
+	}
+	var scaling map[string]json.RawMessage
+	if _ = json.Unmarshal(keys["rope_scaling"], &scaling); absent(scaling["rope_type"]) && !absent(scaling["type"]) {
+		return errors.New("rope_scaling: transformers 5 does not read its type, which 4 does: name it rope_type")
+	}
 	c.RopeTheta = cmp.Or(c.RopeTheta, 1e6)
 	c.RopeLocalTheta = cmp.Or(c.RopeLocalTheta, 1e4)
 	pattern := 6

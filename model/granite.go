@@ -2,6 +2,8 @@ package model
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -9,9 +11,20 @@ import (
 // scores instead of 1/sqrt(E), of what a layer adds to the residual stream, and of logits, which are divided by it
 // (Granite Team 2024).
 var granite = architecture{modelType: "granite", class: "GraniteForCausalLM", describe: describeGranite,
-	reads: slices.Concat(llama.reads, graniteReads)}
+	defaults: graniteDefaults, reads: slices.Concat(llama.reads, graniteReads)}
 
 var graniteReads = []string{"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}
+
+// graniteDefaults refuses a file that has 0, which stands for 1 in a [Config]: transformers computes with it.
+func graniteDefaults(_ *Config, keys map[string]json.RawMessage) error {
+	for _, key := range graniteReads {
+		x := 1.0
+		if raw := keys[key]; !absent(raw) && json.Unmarshal(raw, &x) == nil && x == 0 {
+			return fmt.Errorf("%s is %s, want a positive number", key, raw)
+		}
+	}
+	return nil
+}
 
 func describeGranite(c *Config, check checker) *design {
 	d := plain(c, check)

@@ -53,5 +53,5 @@ func graniteHybridDefaults(c *Config, keys map[string]json.RawMessage) error {
 			c.LayerTypes[i] = layerFull
 		}
 	}
-	return nil
+	return graniteDefaults(c, keys)
 }

@@ -2,16 +2,16 @@
 
     python3 exact.py FOLDER...        (that record.py wrote)
 
-transformers is no float64 reference: in that type it still computes norms, routers and tables of RoPE in float32. So this is
-an implementation of its own, in NumPy. Beside record.json appear long.json, LENGTH ids and some positions, and
-long.safetensors: the logits at these positions, exact and as transformers computes them in float32 (theirs).
+transformers is no float64 reference: in that type it still computes norms, routers and tables of RoPE in float32. So
+this is an implementation of its own, in NumPy. Beside record.json appear long.json, LENGTH ids and some positions,
+and long.safetensors: the logits at these positions, exact and as transformers computes them in float32 (theirs).
 """
 
 import json, math, pathlib, random, sys
 
 import numpy as np
 
-LENGTH = 3100
+LENGTH = 3001
 BLOCK = 256  # queries whose scores are in memory at once
 
 
@@ -93,8 +93,8 @@ def frequencies(rope, head, longest, context):
         )
         return f / np.array(rope["long_factor" if longest > original else "short_factor"]), attention
     if kind == "proportional":
-        turned = int(rope["partial_rotary_factor"] * head) // 2
-        return np.concatenate([theta ** (-2 * np.arange(turned) / head), np.zeros(head // 2 - turned)]), 1.0
+        rotary = int(rope["partial_rotary_factor"] * head) // 2
+        return np.concatenate([theta ** (-2 * np.arange(rotary) / head), np.zeros(head // 2 - rotary)]), 1.0
     assert kind == "default", kind
     return f, 1.0
 
@@ -103,33 +103,32 @@ def rotate(x, f, attention, interleaved):
     """x is [T, heads, head]; only the first pairs of a head, as many as frequencies, are rotated."""
     angle = np.arange(len(x))[:, None, None] * f
     cos, sin, n = np.cos(angle) * attention, np.sin(angle) * attention, len(f)
-    turned, rest = x[..., : 2 * n], x[..., 2 * n :]
+    part, rest = x[..., : 2 * n], x[..., 2 * n :]
     if interleaved:
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        turned = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(turned.shape)
+        a, b = part[..., 0::2], part[..., 1::2]
+        part = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(part.shape)
     else:
-        a, b = turned[..., :n], turned[..., n:]
-        turned = np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
-    return np.concatenate([turned, rest], -1)
+        a, b = part[..., :n], part[..., n:]
+        part = np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    return np.concatenate([part, rest], -1)
 
 
 def attend(q, k, v, scale, window, cap, sinks=None):
     """q is [T, heads, head], k and v have fewer heads, which several of q share."""
     shared = q.shape[1] // k.shape[1]
-    k, v = np.repeat(k, shared, 1), np.repeat(v, shared, 1)
-    parts = []
-    for first in range(0, len(q), BLOCK):
-        block, at = q[first : first + BLOCK], np.arange(first, min(first + BLOCK, len(q)))[:, None]
-        scores = np.einsum("qhd,khd->hqk", block, k, optimize=True) * scale
+    q, k, v = (np.repeat(y, n, 1).swapaxes(0, 1) for y, n in ((q, 1), (k, shared), (v, shared)))
+    keys, parts = np.arange(k.shape[1])[None], []
+    for first in range(0, q.shape[1], BLOCK):
+        block = q[:, first : first + BLOCK]
+        scores = block @ k.swapaxes(1, 2) * scale
         if cap:
             scores = cap * np.tanh(scores / cap)
-        keys = np.arange(len(k))[None]
-        hidden = (keys > at) | (keys <= at - window if window else False)
-        scores = np.where(hidden, -np.inf, scores)
+        at = np.arange(first, first + block.shape[1])[:, None]
+        scores[:, (keys > at) | (keys <= at - window if window else False)] = -np.inf
         if sinks is not None:
             scores = np.concatenate([scores, np.broadcast_to(sinks[:, None, None], (*scores.shape[:2], 1))], -1)
-        parts.append(np.einsum("hqk,khd->qhd", softmax(scores)[..., : len(k)], v, optimize=True))
-    return np.concatenate(parts).reshape(len(q), -1)
+        parts.append(softmax(scores)[..., : k.shape[1]] @ v)
+    return np.concatenate(parts, 1).swapaxes(0, 1).reshape(q.shape[1], -1)
 
 
 def halves(x):
@@ -257,18 +256,18 @@ def delta_net(x, w, c):
 
 def latent_attention(x, w, c):
     heads, rank = c["num_attention_heads"], c["kv_lora_rank"]
-    plain, turned, value = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
+    plain, rotary, value = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
     if "q_proj.weight" in w:
         q = linear(x, w, "q_proj")
     else:
         q = linear(rms(linear(x, w, "q_a_proj"), w["q_a_layernorm.weight"], 1e-6), w, "q_b_proj")
     q, kv = q.reshape(len(x), heads, -1), linear(x, w, "kv_a_proj_with_mqa")
-    f, factor = frequencies(c["rope_parameters"], turned, len(x), c["max_position_embeddings"])
+    f, factor = frequencies(c["rope_parameters"], rotary, len(x), c["max_position_embeddings"])
     key = rotate(kv[:, None, rank:], f, factor, True)
     q = np.concatenate([q[..., :plain], rotate(q[..., plain:], f, factor, True)], -1)
     both = linear(rms(kv[:, :rank], w["kv_a_layernorm.weight"], 1e-6), w, "kv_b_proj").reshape(len(x), heads, -1)
-    k = np.concatenate([both[..., :plain], np.broadcast_to(key, (len(x), heads, turned))], -1)
-    return linear(attend(q, k, both[..., plain:], (plain + turned) ** -0.5, 0, None), w, "o_proj")
+    k = np.concatenate([both[..., :plain], np.broadcast_to(key, (len(x), heads, rotary))], -1)
+    return linear(attend(q, k, both[..., plain:], (plain + rotary) ** -0.5, 0, None), w, "o_proj")
 
 
 INTERLEAVED = {"glm4", "ernie4_5", "ernie4_5_moe"}

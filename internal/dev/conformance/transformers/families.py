@@ -1,13 +1,13 @@
-"""The families of models that this library is compared with transformers on: how random configurations of each are drawn.
+"""The families of models that this library is compared with transformers on: how random configurations of each are
+drawn.
 
-A row of FAMILIES is all that a new family needs; see Family. Sizes are primes or differ from one another, so that tensors
-that are swapped do not fit, and every feature that a family has is on in some of the configurations.
+A row of FAMILIES is all that a new family needs; see Family. Sizes are primes or differ from one another, so that
+tensors that are swapped do not fit, and every feature that a family has is on in some of the configurations.
 """
 
 import dataclasses, random
 from collections.abc import Callable
 
-CONFIGS = 4  # that are drawn of each family, at least
 CONTEXT = 4096
 
 

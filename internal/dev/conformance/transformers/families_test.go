@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -158,7 +157,7 @@ func (r *Record) refused(t *testing.T, m *opened, name string) {
 		err = a.Check(m.layers())
 	}
 	require.Error(t, err, "it is built: say so in families.py")
-	results.note(r.Family, "LoRA, "+name, "refused")
+	results.note(r.Family, "on "+name, "refused")
 }
 
 // layers are those that an adapter may attach to.
@@ -175,7 +174,7 @@ func (r *Record) adapted(t *testing.T, m *opened, name string) {
 	a, err := lora.Load(r.adapterDir(name))
 	require.NoError(t, err)
 	require.NoError(t, a.Check(m.layers()))
-	r.hold(t, "LoRA, "+name, closeLogits, r.differs(t, m, a, name))
+	r.hold(t, "adapters", closeLogits, r.differs(t, m, a, name))
 
 	gradient, err := lora.Load(r.adapterDir(name) + ".gradient")
 	require.NoError(t, err)
@@ -184,10 +183,10 @@ func (r *Record) adapted(t *testing.T, m *opened, name string) {
 		want = append(want, p.Data)
 	}
 	got := r.gradient(t, m.device, trainer.AdapterTarget(m.weights.Config, m.params, a), trainer.AdapterState(a))
-	r.hold(t, "gradient, adapter", closeGradients, apartLists(t, want, got))
+	r.hold(t, "gradient of adapters", closeGradients, apartLists(t, want, got))
 
 	if r.logits[name+".merged.0"] != nil {
-		r.hold(t, "merge", closeLogits, r.differs(t, upload(t, merged(t, r.Dir, a)), nil, name+".merged"))
+		r.hold(t, "merged", closeLogits, r.differs(t, upload(t, merged(t, r.Dir, a)), nil, name+".merged"))
 	}
 	r.agree(t, m, a)
 }
@@ -275,7 +274,7 @@ func (r *Record) full(t *testing.T, m *opened) {
 		want[i] = gradient.Tensors[at].Data
 	}
 	got := r.gradient(t, m.device, trainer.FullTarget(m.weights.Config), state)
-	r.hold(t, "gradient, all weights", closeGradients, apartLists(t, want, got))
+	r.hold(t, "of all weights", closeGradients, apartLists(t, want, got))
 	r.agree(t, m, nil)
 }
 
@@ -347,8 +346,7 @@ func TestReaders(t *testing.T) {
 		require.GreaterOrEqual(t, i, 0)
 		seen[found.Name]++
 		t.Run(found.Name+"/"+found.What, func(t *testing.T) {
-			kind, _, _ := strings.Cut(found.What, ", ")
-			built[i].hold(t, "they read: "+kind, closeLogits, found.Gap)
+			built[i].hold(t, "read there", closeLogits, found.Gap)
 		})
 	}
 	for _, r := range built {

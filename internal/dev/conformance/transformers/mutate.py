@@ -4,13 +4,13 @@
 
 Beside record.json appear mutations.json, for each change the keys of the file and what became of it, and
 mutations.safetensors, the logits. Keys are those of the configuration's class and of the file (own), the spellings of
-transformers 4 and names of settings that some files have (spelled), and of the first configuration of a family those of all
-other families (foreign), which few models read.
+transformers 4 and names of settings that some files have (spelled), and of the first configuration of a family those
+of all other families (foreign), which few models read.
 
-A change has one of these outcomes: "logits"; "refused", an error; "undefined", where weights are missing or logits are not
-finite. INERT are the keys that transformers' forward pass does not depend on, and why; DORMANT those that it depends on
-in some families only. The test reports a key that is in neither list and whose changes have no effect on a family, for then
-a feature is off that should be on, and an inert one that has an effect.
+A change has one of these outcomes: "logits"; "refused", an error; "undefined", where weights are missing or logits
+are not finite. INERT are the keys that transformers' forward pass does not depend on, and why; DORMANT those that it
+depends on in some families only. The test reports a key that is in neither list and whose changes have no effect on a
+family, for then a feature is off that should be on, and an inert one that has an effect.
 """
 
 import dataclasses, itertools, json, os, pathlib, sys, tempfile
@@ -56,6 +56,7 @@ DORMANT = {
     "tie_word_embeddings": "the head of the file is not read where it is true",
     "use_sliding_window": "layer_types, which is in the file, wins",
     "sliding_window": "without layers that slide",
+    "_sliding_window_pattern": "layer_types, which is in the file, wins",
     "attn_logit_softcapping": "left to the caller",
     "decoder_sparse_step": "mlp_only_layers may say the same",
 }

@@ -38,7 +38,8 @@ func (e effects) note(t *testing.T, m *mutation) {
 		return
 	}
 	moves := m.Outcome == "undefined" || m.Outcome == "logits" && m.Moved > 0
-	e[m.Of] = e[m.Of] || moves || m.Inert != ""
+	misfit := m.Outcome == "refused" && !strings.Contains(m.Why, "Validation error") // such as weights of another size
+	e[m.Of] = e[m.Of] || moves || misfit || m.Inert != ""
 	if moves && m.Inert != "" {
 		t.Errorf("%s has an effect, %.2g, and is listed as inert: %s", text(m.Change), m.Moved, m.Inert)
 	}
@@ -47,19 +48,10 @@ func (e effects) note(t *testing.T, m *mutation) {
 // TestMutations: whatever key of config.json is changed, this library computes what transformers does, or refuses it.
 func TestMutations(t *testing.T) {
 	seen := map[string]effects{}
-	for _, r := range records(t, false) {
-		if !r.Built || r.number(t) >= *mutated {
-			continue
-		}
+	for _, r := range deepOnes(t, "mutate.py", "mutations.json") {
 		t.Run(r.Name, func(t *testing.T) {
-			path := filepath.Join(r.Dir, "mutations.json")
-			if _, err := os.Stat(path); err != nil {
-				t.Log(python(t, "mutate.py", r.Dir))
-			}
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
 			var list []mutation
-			require.NoError(t, json.Unmarshal(text, &list))
+			r.readJSON(t, "mutations.json", &list)
 			if seen[r.Family] == nil {
 				seen[r.Family] = effects{}
 			}
@@ -78,12 +70,19 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// number is that of the configuration.
-func (r *Record) number(t *testing.T) (n int) {
-	t.Helper()
-	_, err := fmt.Sscanf(r.Name[strings.LastIndex(r.Name, "-")+1:], "%d", &n)
-	require.NoError(t, err)
-	return n
+// leniency is a reason why a file that transformers refuses is computed.
+type leniency struct {
+	part string // of what the test says of it
+	why  string
+}
+
+var lenient = []leniency{
+	{"TypeError: Field", "transformers 5 takes no whole number for a decimal one, no text for either, and null for few keys"},
+	{"KeyError: ''", "an empty text is as an absent key"},
+	{"KeyError: None", "null is as an absent key"},
+	{"={}: transformers", "an object that says nothing"},
+	{"decoder_sparse_step=0", "as 1: every layer has experts"},
+	{"mlp_layer_types", "a key of other families, which only transformers' check of all of them sees"},
 }
 
 // compare computes each change.
@@ -112,7 +111,9 @@ func (r *Record) compare(t *testing.T, list []mutation, found map[string][]float
 			count["refused by both"]++
 		case m.Outcome == "refused":
 			count["refused by transformers alone"]++
-			t.Logf("MORE: %s", said)
+			if m.Inert == "" && !slices.ContainsFunc(lenient, func(l leniency) bool { return strings.Contains(said, l.part) }) {
+				t.Errorf("%s; here it is computed: refuse it, or list why not in lenient", said)
+			}
 		case m.Outcome == "undefined":
 			t.Errorf("%s; here it is computed", said)
 		default:

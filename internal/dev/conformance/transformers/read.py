@@ -2,9 +2,9 @@
 
     python3 read.py WRITTEN FOLDER...        (of record.py)
 
-WRITTEN has for each folder one of the same name, with models, adapters for the model of the folder, and logprobs.safetensors:
-what this library computes with each. For each a line of JSON says how far transformers is from it, relative to the largest
-logit.
+WRITTEN has for each folder one of the same name, with models, adapters for the model of the folder, and
+logprobs.safetensors: what this library computes with each. For each a line of JSON says how far transformers is from
+it, relative to the largest logit.
 """
 
 import json, pathlib, sys

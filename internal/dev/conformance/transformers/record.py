@@ -6,7 +6,7 @@ FOLDER/FAMILY-N is a checkpoint, as save_pretrained writes it in float32, with
 
     record.json             what is recorded, see Record in record.go
     reference.safetensors   logits of prompts, with each adapter, and after merging it
-    adapters/NAME           adapters that PEFT wrote, and beside them what their gradients are, as adapters: NAME.gradient
+    adapters/NAME           adapters that PEFT wrote, and beside them their gradients, as adapters: NAME.gradient
     gradient                the gradient of all weights, as a model
 """
 
@@ -94,7 +94,7 @@ def prompts(rng, model):
 
 
 def backward(model, rows):
-    """The gradient of a step of REINFORCE on two rows, with the advantages -0.5 and 1.5 and all but 5 tokens trained."""
+    """The gradient of a step of REINFORCE on two rows, with the advantages -0.5 and 1.5 all but 5 tokens trained."""
     loss = 0
     for ids, advantage in zip(rows, (-0.5, 1.5)):
         logprobs = logits(model, ids)[:-1].log_softmax(-1).gather(1, torch.tensor(ids[1:])[:, None])[4:, 0]
@@ -110,7 +110,7 @@ def to_gradients(model, trained):
 
 
 def adapters(rng, family, config):
-    """The configurations of adapters: of all linears, of two forms of LoRA, of the embedding and the head, of experts."""
+    """The configurations of adapters: of all linears, two forms of LoRA, of the embedding and the head, of experts."""
     rank, alpha = rng.choice([2, 3, 5]), rng.choice([3, 4, 7])
     linear = dict(r=rank, lora_alpha=alpha, target_modules=list(family.targets))
     some = family.targets[1:3]
@@ -175,7 +175,7 @@ def record_gguf(seed, n, family, folder):
 
 def record(seed, n, family, folder):
     rng = drawn(seed, n, family, folder)
-    record = dict(family=family.name, built=family.built)
+    record = dict(family=family.name, built=family.built, row=FAMILIES.index(family))
     if family.built:
         model = load(folder, family.auto)
         rows, prompt, reply = prompts(rng, model)

@@ -21,7 +21,7 @@ import (
 var (
 	seed     = flag.Uint64("seed", 1, "of configurations and weights")
 	configs  = flag.Int("configs", 4, "configurations of each family")
-	mutated  = flag.Int("mutated", 2, "of these, those whose keys are changed")
+	deep     = flag.Int("deep", 2, "of these, those whose keys are changed, and that get long inputs")
 	families = flag.String("families", "", "rows of families.py, separated by semicolons; all where empty")
 	folder   = flag.String("dir", "", "where recordings are kept; those that are there are used as they are")
 )
@@ -31,6 +31,7 @@ type Record struct {
 	Dir    string
 	Name   string // of the folder
 	Family string
+	Row    int  // of the family in the table
 	Built  bool // by this library; other families are to be refused
 	GGUF   bool // it is for llama.cpp, and has Rows alone
 	Rows   [][]int32
@@ -50,7 +51,7 @@ func python(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Getenv("ART_PYTHON"), append([]string{"-B", script}, args...)...)
 	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Stderr, cmd.Env = &stderr, append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
 	out, err := cmd.Output()
 	require.NoError(t, err, "%s: %s", script, stderr.String())
 	return string(out)
@@ -91,7 +92,42 @@ func records(t *testing.T, gguf bool) (list []*Record) {
 		list = append(list, r)
 	}
 	require.NotEmpty(t, list, "no recordings")
+	slices.SortStableFunc(list, func(a, b *Record) int { return a.Row - b.Row })
 	return list
+}
+
+// deepOnes returns the recordings of families that are built whose keys are changed, and that get long inputs. A script
+// adds to each what has no file of that name.
+func deepOnes(t *testing.T, script, file string) (list []*Record) {
+	t.Helper()
+	var without []string
+	for _, r := range records(t, false) {
+		var n int
+		_, err := fmt.Sscanf(r.Name[strings.LastIndex(r.Name, "-")+1:], "%d", &n)
+		require.NoError(t, err)
+		if !r.Built || n >= *deep {
+			continue
+		}
+		list = append(list, r)
+		if _, err := os.Stat(filepath.Join(r.Dir, file)); err != nil {
+			without = append(without, r.Dir)
+		}
+	}
+	if len(list) == 0 {
+		t.Skip("no family is built")
+	}
+	if len(without) > 0 {
+		t.Log(python(t, script, without...))
+	}
+	return list
+}
+
+// readJSON reads a file of a recording.
+func (r *Record) readJSON(t *testing.T, file string, to any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.Dir, file))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, to))
 }
 
 // readTensors reads a file of tensors.
