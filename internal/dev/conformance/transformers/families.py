@@ -345,7 +345,7 @@ def ernie4_5(rng, n):
 
 
 def ernie4_5_moe(rng, n):
-    return {k: v for k, v in ernie4_5(rng, n).items() if k != "head_dim"} | {
+    return sizes(rng, head_dim=False, use_bias=n % 2 == 0, tie_word_embeddings=n != 1, rope_parameters=theta(rng)) | {
         "moe_num_experts": 6,
         "moe_k": 2,
         "moe_intermediate_size": 17,
@@ -608,9 +608,6 @@ FAMILIES = [
     ),
     Family("llama, longrope, short", "LlamaConfig", llama_longrope(CONTEXT)),
     Family("llama, longrope, long", "LlamaConfig", llama_longrope(8)),
-    Family(
-        "llama, partial", "LlamaConfig", lambda rng, n: llama(rng, n, {"partial_rotary_factor": 0.5}) | {"head_dim": 8}
-    ),
     Family("gemma3", "Gemma3Config", tower(gemma3, SIGLIP, mm_tokens_per_image=4), auto=IMAGES, centred=True),
     Family("mistral3", "Mistral3Config", tower(mistral, PIXTRAL), auto=IMAGES),
     Family("qwen2_5_vl", "Qwen2_5_VLConfig", tower(mrope(qwen2), QWEN | {"out_hidden_size": 16}), auto=IMAGES),
