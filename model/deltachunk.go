@@ -13,9 +13,9 @@ import (
 // deltaChunk is the most tokens of a chunk, a power of two.
 const deltaChunk = 64
 
-// chunked is the gated delta rule of chunks of tokens at once, in matmuls (Yang et al. 2024). With the tokens of a chunk
-// numbered, S the state before it, D[i, j] the product of the decays of j+1 to i for i >= j and 0 elsewhere, g[i] that
-// of all up to i, and A the part of diag(b) K Kᵀ ∘ D below the diagonal,
+// chunked is the gated delta rule of chunks of tokens at once, in matmuls (Yang et al. 2024). With the tokens of a
+// chunk numbered, S the state before it, D[i, j] the product of the decays of j+1 to i for i >= j and 0 elsewhere, g[i]
+// that of all up to i, and A the part of diag(b) K Kᵀ ∘ D below the diagonal,
 //
 //	U = (1 + A)⁻¹ diag(b) V        W = (1 + A)⁻¹ diag(b g) K        E = U - W S
 //	O = diag(g) Q S + (Q Kᵀ ∘ D) E        S after = g[L] S + (diag(D[L]) K)ᵀ E

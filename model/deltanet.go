@@ -10,8 +10,8 @@ import (
 	. "github.com/goart-dev/art/internal/graphx"
 )
 
-// Shape legend: B rows, T tokens, G key heads, H value heads, K numbers of a key, V of a value, C = 2 G K + H V channels
-// of a convolution over W tokens, P slots.
+// Shape legend: B rows, T tokens, G key heads, H value heads, K numbers of a key, V of a value, C = 2 G K + H V
+// channels of a convolution over W tokens, P slots.
 
 // deltaNet is a mixer without attention: a gated delta net (Yang et al. 2024, https://arxiv.org/abs/2412.06464), as
 // Qwen3-Next and Qwen3.5 have it. Of what a row has read it remembers a window of W - 1 tokens and a state of H K V

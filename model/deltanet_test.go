@@ -120,7 +120,8 @@ func (c *deltaCase) train(t *testing.T, x, weights []float32, counts []int32) (y
 		y, _ := c.net.build(f, "", deltaPass{count: rest[2]}, rest[0], nil)
 		of := append([]*graph.Node{rest[0]}, in[:len(c.names)]...)
 		return append([]*graph.Node{y}, graph.Gradient(graph.ReduceAllSum(graph.Mul(y, rest[1])), of...)...)
-	}, append(c.inputs(), graphtest.Tensor(x, dims...), graphtest.Tensor(weights, dims...), graphtest.Tensor(counts, n))...)
+	}, append(c.inputs(), graphtest.Tensor(x, dims...), graphtest.Tensor(weights, dims...),
+		graphtest.Tensor(counts, n))...)
 	for _, g := range out[1:] {
 		gradients = append(gradients, graphtest.Values[float32](t, g))
 	}
@@ -135,8 +136,8 @@ func drawn(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// TestDeltaNet_SamplerIsTrainer: a sequence that is read in pieces from a slot, one token at a time among them, together
-// with others and padding, has the bits of one that is trained on at once, and leaves the same state behind.
+// TestDeltaNet_SamplerIsTrainer: a sequence that is read in pieces from a slot, single tokens among them, together with
+// others and padding, has the bits of one that is trained on at once, and leaves the same state behind.
 func TestDeltaNet_SamplerIsTrainer(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 300))
 	for i, c := range deltaCases(r) {
@@ -147,7 +148,7 @@ func TestDeltaNet_SamplerIsTrainer(t *testing.T) {
 		want = want[:tokens*c.hidden]
 		s, whole := c.slots(6), c.slots(6)
 		c.call(t, x, []int32{tokens}, []int32{0}, []int32{2}, whole)
-		slot, done := int32(0), 0
+		slot, done, gap := int32(0), 0, 0.0
 		for call, n := range []int{1, 1, 40, 1, 0, 31, 1} {
 			at, batch := call%rows, make([]float32, rows*width*c.hidden)
 			counts, from, to := make([]int32, rows), make([]int32, rows), make([]int32, rows)
@@ -158,10 +159,14 @@ func TestDeltaNet_SamplerIsTrainer(t *testing.T) {
 			copy(batch[at*width*c.hidden:], x[done*c.hidden:][:n*c.hidden])
 			counts[at], from[at], to[at] = int32(n), slot, int32(1+call%2)
 			y := c.call(t, batch, counts, from, to, s)
-			what := fmt.Sprintf("case %d, %d tokens from %d on, seed %d", i, n, done, seed)
-			sameBits(t, want[done*c.hidden:][:n*c.hidden], y[at*width*c.hidden:][:n*c.hidden], "%s", what)
+			expected, got := want[done*c.hidden:][:n*c.hidden], y[at*width*c.hidden:][:n*c.hidden]
+			sameBits(t, expected, got, "case %d, %d tokens from %d on, seed %d", i, n, done, seed)
+			for k, x := range expected {
+				gap = max(gap, math.Abs(float64(x-got[k])))
+			}
 			slot, done = to[at], done+n
 		}
+		t.Logf("case %d: largest difference %.2g", i, gap)
 		for _, pair := range [][2]*tensors.Tensor{{whole.window, s.window}, {whole.state, s.state}} {
 			a, b := graphtest.Values[float32](t, pair[0]), graphtest.Values[float32](t, pair[1])
 			each := len(a) / 6
@@ -316,6 +321,9 @@ func TestDeltaNet_Reference(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 302))
 	for i, c := range deltaCases(r) {
 		for _, tokens := range []int{1, 5, 130, 3100} {
+			if tokens > 130 && graphtest.Rounding() > 0 {
+				continue // another device compiles its chunks one by one
+			}
 			x := drawn(r, tokens*c.hidden)
 			got := c.call(t, x, []int32{int32(tokens)}, []int32{0}, []int32{1}, c.slots(2))
 			closeTo(t, c.reference(widen(x)), got, 4e-6, "case %d, %d tokens, seed %d", i, tokens, seed)

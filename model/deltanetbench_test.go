@@ -51,8 +51,8 @@ func benchmarkDeltaNet(b *testing.B, net deltaNet, size [3]int, trains, projecti
 		"in_proj_qkv": {net.channels(), hidden}, "in_proj_z": {values, hidden}, "out_proj": {hidden, values},
 		"in_proj_b": {net.valueHeads, hidden}, "in_proj_a": {net.valueHeads, hidden},
 	}
-	inputs := []any{random(rows, tokens, hidden), random(rows, tokens, net.channels()), random(net.channels(), 1, net.kernel),
-		random(net.valueHeads), random(net.valueDim)}
+	inputs := []any{random(rows, tokens, hidden), random(rows, tokens, net.channels()),
+		random(net.channels(), 1, net.kernel), random(net.valueHeads), random(net.valueDim)}
 	names := map[string]int{}
 	for name, d := range layers {
 		if projections {

@@ -143,8 +143,8 @@ func (d *Device) Finalize() {
 // IsFinalized reports whether Finalize was called.
 func (d *Device) IsFinalized() bool { return d.finalized.Load() }
 
-// Capabilities lists the operations and types. Functions are there to call [Device.HasOperation] by name; loops and shapes that are not known when a graph is built are
-// missing.
+// Capabilities lists the operations and types. Functions only declare operations that are called by name: see
+// [Device.HasOperation]. Loops and shapes that are not known when a graph is built are missing.
 func (d *Device) Capabilities() compute.Capabilities {
 	c := compute.Capabilities{Functions: true, Operations: map[compute.OpType]bool{}, DTypes: map[dtypes.DType]bool{}}
 	for t := range ir.DataTypes {

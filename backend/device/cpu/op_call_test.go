@@ -33,7 +33,7 @@ func deltaInputs(r *rand.Rand, size [6]int, slots int) []*tensors.Tensor {
 	return append(list, normal(r, slots, h, k, v), integers(from), integers(to))
 }
 
-// deltaRule builds the rule of operands that were drawn, whose keys become short and whose decays and rates less than 1.
+// deltaRule builds the rule of operands that were drawn: keys become short, and decays and rates less than 1.
 func deltaRule(in []*graph.Node) []*graph.Node {
 	in = append([]*graph.Node{}, in...)
 	in[1], in[3], in[4] = graph.MulScalar(in[1], 0.3), graph.Sigmoid(in[3]), graph.Sigmoid(in[4])
@@ -121,7 +121,7 @@ func TestDeltaRule_InPlace(t *testing.T) {
 	}
 }
 
-// TestDeltaRule_Errors: what does not fit is refused when the graph is built, and a slot that there is not when it runs.
+// TestDeltaRule_Errors: what does not fit is refused when the graph is built, and a slot that is missing when it runs.
 func TestDeltaRule_Errors(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 0))
 	d := newDevice(t, 1)

@@ -13,7 +13,8 @@ qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || {
 	echo "qemu-aarch64 is missing: apt-get install qemu-user" >&2
 	exit 3
 }
-[ $# -gt 0 ] || set -- ./backend/device/cpu/internal/gemm ./backend/device/cpu/internal/vec ./backend/device/cpu/internal/fma
+[ $# -gt 0 ] || set -- ./backend/device/cpu/internal/gemm ./backend/device/cpu/internal/vec ./backend/device/cpu/internal/fma \
+	./backend/device/cpu/internal/deltarule
 export GOOS=linux GOARCH=arm64 CGO_ENABLED=0 GOFLAGS=-trimpath
 for level in neon portable; do
 	ART_CPU=$level go test -short -timeout 30m -exec "$qemu" "$@"

@@ -47,9 +47,9 @@ func pairs(x []float32) gemm.View { return gemm.View{Data: x, Row: Chunk, Col: 1
 func (c *chunk) decay(t int) float32 { return c.Decay[(c.from+t)*c.DecayStep] }
 func (c *chunk) rate(t int) float32  { return c.Rate[(c.from+t)*c.RateStep] }
 
-// multiply computes to [m, n] = a b, or adds that.
-func (c *chunk) multiply(to gemm.Out, a, b gemm.View, m, n, k int, add bool) {
-	c.kernels.Mul(nil, gemm.Matmul{C: to, A: a, B: b, M: m, N: n, K: k, Add: add})
+// multiply computes to [m, n] = a [m, k] b [k, n], or adds that; size is m, n and k.
+func (c *chunk) multiply(to gemm.Out, a, b gemm.View, size [3]int, add bool) {
+	c.kernels.Mul(nil, gemm.Matmul{C: to, A: a, B: b, M: size[0], N: size[1], K: size[2], Add: add})
 }
 
 // scale writes the rows of x, of width elements, times factors.
@@ -91,10 +91,10 @@ func (c *chunk) products() {
 		}
 	}
 	n, k, v := c.n, c.Keys, c.Values
-	c.multiply(gemm.Out{Data: c.queries, Row: Chunk}, c.query(), c.key().T(), n, n, k, false)
-	c.multiply(gemm.Out{Data: c.keys, Row: Chunk}, c.key(), c.key().T(), n, n, k, false)
+	c.multiply(gemm.Out{Data: c.queries, Row: Chunk}, c.query(), c.key().T(), [3]int{n, n, k}, false)
+	c.multiply(gemm.Out{Data: c.keys, Row: Chunk}, c.key(), c.key().T(), [3]int{n, n, k}, false)
 	delta := gemm.View{Data: c.delta, Row: v, Col: 1}
-	c.multiply(gemm.Out{Data: c.outs, Row: Chunk}, c.out(), delta.T(), n, n, v, false)
+	c.multiply(gemm.Out{Data: c.outs, Row: Chunk}, c.out(), delta.T(), [3]int{n, n, v}, false)
 	for s := range n {
 		for t := range n {
 			at := s*Chunk + t
@@ -114,14 +114,15 @@ func (c *chunk) products() {
 func (c *chunk) solve() {
 	n, k, v := c.n, c.Keys, c.Values
 	out := gemm.Out{Data: c.dDelta, Row: v}
-	c.multiply(out, c.scale(c.scaledA, c.key(), k, c.last), gemm.View{Data: c.g.State, Row: v, Col: 1}, n, v, k, false)
-	c.multiply(out, pairs(c.queries).T(), c.out(), n, v, n, true)
+	after := gemm.View{Data: c.g.State, Row: v, Col: 1}
+	c.multiply(out, c.scale(c.scaledA, c.key(), k, c.last), after, [3]int{n, v, k}, false)
+	c.multiply(out, pairs(c.queries).T(), c.out(), [3]int{n, v, n}, true)
 	for end := n; end > 0; end -= solved {
 		begin := max(0, end-solved)
 		if end < n {
 			left := gemm.View{Data: c.keys[end*Chunk+begin:], Row: 1, Col: Chunk}
 			right := gemm.View{Data: c.dDelta[end*v:], Row: v, Col: 1}
-			c.multiply(gemm.Out{Data: c.dDelta[begin*v:], Row: v}, left, right, end-begin, v, n-end, true)
+			c.multiply(gemm.Out{Data: c.dDelta[begin*v:], Row: v}, left, right, [3]int{end - begin, v, n - end}, true)
 		}
 		for t := end - 2; t >= begin; t-- {
 			row := c.dDelta[t*v:][:v]
@@ -150,7 +151,7 @@ func (c *chunk) values() {
 		c.g.Rate[(c.from+t)*c.g.RateStep] = sum
 	}
 	left, right := gemm.View{Data: c.dRead, Row: v, Col: 1}, gemm.View{Data: c.delta, Row: v, Col: 1}
-	c.multiply(gemm.Out{Data: c.reads, Row: Chunk}, left, right.T(), n, n, v, false)
+	c.multiply(gemm.Out{Data: c.reads, Row: Chunk}, left, right.T(), [3]int{n, n, v}, false)
 	for s := range n {
 		for t := range n {
 			c.reads[s*Chunk+t] *= c.shifted[s*Chunk+t]
@@ -162,8 +163,8 @@ func (c *chunk) ofQueries() {
 	n, k, v := c.n, c.Keys, c.Values
 	out := gemm.Out{Data: c.g.Query[c.from*c.g.KeyStep:], Row: c.g.KeyStep}
 	state := gemm.View{Data: c.before, Row: v, Col: 1}
-	c.multiply(out, c.scale(c.scaledV, c.out(), v, c.upTo), state.T(), n, k, v, false)
-	c.multiply(out, pairs(c.outs), c.key(), n, k, n, true)
+	c.multiply(out, c.scale(c.scaledV, c.out(), v, c.upTo), state.T(), [3]int{n, k, v}, false)
+	c.multiply(out, pairs(c.outs), c.key(), [3]int{n, k, n}, true)
 }
 
 func (c *chunk) ofKeys() {
@@ -171,11 +172,11 @@ func (c *chunk) ofKeys() {
 	out := gemm.Out{Data: c.g.Key[c.from*c.g.KeyStep:], Row: c.g.KeyStep}
 	state, after := gemm.View{Data: c.before, Row: v, Col: 1}, gemm.View{Data: c.g.State, Row: v, Col: 1}
 	delta, read := gemm.View{Data: c.delta, Row: v, Col: 1}, gemm.View{Data: c.dRead, Row: v, Col: 1}
-	c.multiply(out, pairs(c.outs).T(), c.query(), n, k, n, false)
-	c.multiply(out, c.scale(c.scaledV, delta, v, c.last), after.T(), n, k, v, true)
-	c.multiply(out, pairs(c.reads).T(), c.key(), n, k, n, true)
-	c.multiply(out, c.scale(c.scaledV, read, v, c.until), state.T(), n, k, v, true)
-	c.multiply(out, pairs(c.reads), c.key(), n, k, n, true)
+	c.multiply(out, pairs(c.outs).T(), c.query(), [3]int{n, k, n}, false)
+	c.multiply(out, c.scale(c.scaledV, delta, v, c.last), after.T(), [3]int{n, k, v}, true)
+	c.multiply(out, pairs(c.reads).T(), c.key(), [3]int{n, k, n}, true)
+	c.multiply(out, c.scale(c.scaledV, read, v, c.until), state.T(), [3]int{n, k, v}, true)
+	c.multiply(out, pairs(c.reads), c.key(), [3]int{n, k, n}, true)
 }
 
 // ofDecays goes from token to token, which would add up roundings: each chunk begins with a sum of its own. dO[t]·o[t]
@@ -206,7 +207,7 @@ func (c *chunk) ofState() {
 		c.g.State[i] *= f
 	}
 	out := gemm.Out{Data: c.g.State, Row: v}
-	c.multiply(out, c.scale(c.scaledA, c.query(), k, c.upTo).T(), c.out(), k, v, n, true)
+	c.multiply(out, c.scale(c.scaledA, c.query(), k, c.upTo).T(), c.out(), [3]int{k, v, n}, true)
 	read := gemm.View{Data: c.dRead, Row: v, Col: 1}
-	c.multiply(out, c.scale(c.scaledB, c.key(), k, c.until).T(), read, k, v, n, true)
+	c.multiply(out, c.scale(c.scaledB, c.key(), k, c.until).T(), read, [3]int{k, v, n}, true)
 }

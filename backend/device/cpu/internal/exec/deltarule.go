@@ -45,34 +45,44 @@ func (r *run) slot(v ir.View, row, slots int) int {
 	return i
 }
 
-// deltaRule computes a part of the columns of a head at a time. A row without tokens that keeps its slot is left alone.
+// deltaRule computes a part of the columns of a head at a time.
 func (r *run) deltaRule(s *ir.DeltaRule) {
 	if s.Slots {
 		r.copyOperand(&s.Update)
 	}
-	dims, next := s.Tokens.Value.Dims, s.Out
+	dims := s.Tokens.Value.Dims
 	blocks := ir.CeilDiv(dims[3], deltarule.Columns)
 	r.Pool.For(dims[0]*dims[2]*blocks, func(i int) {
 		b, h, column := i/blocks/dims[2], i/blocks%dims[2], i%blocks*deltarule.Columns
 		row := r.deltaRow(&s.Tokens, b, h)
-		output := s.Output.Off + b*s.Output.Strides[0] + h*s.Output.Strides[2]
-		row.Output, row.OutputStep = memory.Slice[float32](r.ptr(s.Output, output), s.Output.Of.Count-output), s.Output.Strides[1]
-		switch {
-		case s.Slots:
-			from, to := r.slot(s.From, b, next.Dims[0]), r.slot(s.To, b, next.Dims[0])
-			row.State, row.Next = r.state(next, from, h), r.state(next, to, h)
-		case s.Tokens.Zeros():
-			row.Next = r.state(next, b, h)
-		default:
-			row.State, row.Next = r.state(s.Tokens.State, b, h), r.state(next, b, h)
+		off := s.Output.Off + b*s.Output.Strides[0] + h*s.Output.Strides[2]
+		row.Output, row.OutputStep = memory.Slice[float32](r.ptr(s.Output, off), s.Output.Of.Count-off), s.Output.Strides[1]
+		for t := row.Tokens; t < dims[1]; t++ {
+			clear(row.Output[t*row.OutputStep+column:][:min(deltarule.Columns, dims[3]-column)])
+		}
+		if !r.setStates(s, &row, b, h) {
+			return
 		}
 		space := r.Memory.Alloc(4 * deltarule.Scratch(row.Keys))
 		defer r.Memory.Release(space)
 		deltarule.Forward(r.Level, &row, column, memory.Slice[float32](space.Base, deltarule.Scratch(row.Keys)))
-		for t := row.Tokens; t < dims[1]; t++ {
-			clear(row.Output[t*row.OutputStep+column:][:min(deltarule.Columns, dims[3]-column)])
-		}
 	})
+}
+
+// setStates says where the state of a head of a row is, and where it goes. It reports false for a row without tokens
+// that keeps its slot: several such rows may have the same one.
+func (r *run) setStates(s *ir.DeltaRule, row *deltarule.Row, b, h int) bool {
+	next := s.Out
+	if s.Slots {
+		from, to := r.slot(s.From, b, next.Dims[0]), r.slot(s.To, b, next.Dims[0])
+		row.State, row.Next = r.state(next, from, h), r.state(next, to, h)
+		return row.Tokens > 0 || from != to
+	}
+	row.Next = r.state(next, b, h)
+	if !s.Tokens.Zeros() {
+		row.State = r.state(s.Tokens.State, b, h)
+	}
+	return true
 }
 
 // deltaGradient computes the gradients of a head at a time.

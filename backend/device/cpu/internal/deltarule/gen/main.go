@@ -19,11 +19,14 @@ func main() {
 // files are the generated files, by name.
 func files() map[string]string {
 	return map[string]string{
-		"avx512_amd64.s": amd64("AVX512", 'Z', 64),
-		"avx2_amd64.s":   amd64("AVX2", 'Y', 32),
-		"neon_arm64.s":   neon(),
+		"avx512_amd64.s": amd64Kernels("AVX512", 'Z', 64),
+		"avx2_amd64.s":   amd64Kernels("AVX2", 'Y', 32),
+		"neon_arm64.s":   neonKernels(),
 	}
 }
+
+// rowBytes is the size of the 32 columns of a row that a kernel computes.
+const rowBytes = 128
 
 // source is assembly in the making.
 type source struct{ strings.Builder }
@@ -38,105 +41,141 @@ func (s *source) begin(name string) { fmt.Fprintf(s, "\nTEXT ·%s(SB), NOSPLIT, 
 
 func (s *source) op(format string, arguments ...any) { fmt.Fprintf(s, "\t"+format+"\n", arguments...) }
 
-// amd64 writes the kernels of vectors of so many bytes.
+// amd64 are the kernels of an instruction set, with vectors of so many bytes.
 //
 // Registers: AX the argument; SI and DI rows of the state, R8 and R9 the steps to the next; R10, R11 and R12 elements
 // of the key, the query and the next key; DX delta; CX the number of rows left. Vectors: those of out and read, that of
-// the decay, elements of key, query and next key, and a part of a row. Delta is read where it is: AVX2 has 16 registers.
-func amd64(level string, letter byte, bytes int) string {
-	s := newSource()
-	parts := 128 / bytes
-	reg := func(i int) string { return fmt.Sprintf("%c%d", letter, i) }
-	out, read := 0, parts
-	decay, key, query, next, x := reg(2*parts), reg(2*parts+1), reg(2*parts+2), reg(2*parts+3), reg(2*parts+4)
-
-	s.begin("step" + level)
-	s.op("MOVQ s+0(FP), AX")
-	for _, f := range [][2]string{{"src", "SI"}, {"dst", "DI"}, {"srcRow", "R8"}, {"dstRow", "R9"}, {"key", "R10"},
-		{"query", "R11"}, {"next", "R12"}, {"delta", "DX"}, {"rows", "CX"}} {
-		s.op("MOVQ step_%s(AX), %s", f[0], f[1])
-	}
-	s.op("VBROADCASTSS step_decay(AX), %s", decay)
-	for i := range 2 * parts {
-		s.op("VXORPS %s, %s, %s", reg(i), reg(i), reg(i))
-	}
-	s.op("PCALIGN $32")
-	s.WriteString("row:\n")
-	for i, r := range []string{key, query, next} {
-		s.op("VBROADCASTSS (R%d), %s", 10+i, r)
-	}
-	for p := range parts {
-		s.op("VMULPS %d(SI), %s, %s", p*bytes, decay, x)
-		s.op("VFMADD231PS %d(DX), %s, %s", p*bytes, key, x)
-		s.op("VMOVUPS %s, %d(DI)", x, p*bytes)
-		s.op("VFMADD231PS %s, %s, %s", x, query, reg(out+p))
-		s.op("VFMADD231PS %s, %s, %s", x, next, reg(read+p))
-	}
-	for _, r := range []string{"R10", "R11", "R12"} {
-		s.op("ADDQ $4, %s", r)
-	}
-	s.op("ADDQ R8, SI")
-	s.op("ADDQ R9, DI")
-	s.op("DECQ CX")
-	s.op("JNZ row")
-	for i, f := range []string{"out", "read"} {
-		s.op("MOVQ step_%s(AX), DI", f)
-		for p := range parts {
-			s.op("VMOVUPS %s, %d(DI)", reg(i*parts+p), p*bytes)
-		}
-	}
-	s.op("VZEROUPPER")
-	s.op("RET")
-
-	s.begin("read" + level)
-	s.op("MOVQ s+0(FP), AX")
-	for _, f := range [][2]string{{"src", "SI"}, {"srcRow", "R8"}, {"next", "R12"}, {"rows", "CX"}, {"read", "DI"}} {
-		s.op("MOVQ step_%s(AX), %s", f[0], f[1])
-	}
-	for p := range parts {
-		s.op("VXORPS %s, %s, %s", reg(p), reg(p), reg(p))
-	}
-	s.op("PCALIGN $32")
-	s.WriteString("row:\n")
-	s.op("VBROADCASTSS (R12), %s", next)
-	for p := range parts {
-		s.op("VFMADD231PS %d(SI), %s, %s", p*bytes, next, reg(p))
-	}
-	s.op("ADDQ $4, R12")
-	s.op("ADDQ R8, SI")
-	s.op("DECQ CX")
-	s.op("JNZ row")
-	for p := range parts {
-		s.op("VMOVUPS %s, %d(DI)", reg(p), p*bytes)
-	}
-	s.op("VZEROUPPER")
-	s.op("RET")
-	return s.String()
+// the decay, elements of key, query and next key, and a part of a row. Delta is read in place: AVX2 has 16 registers.
+type amd64 struct {
+	*source
+	level  string
+	letter byte
+	bytes  int
 }
 
-// neon writes the kernels for arm64.
+func amd64Kernels(level string, letter byte, bytes int) string {
+	m := amd64{newSource(), level, letter, bytes}
+	m.step()
+	m.read()
+	return m.String()
+}
+
+func (m amd64) reg(i int) string { return fmt.Sprintf("%c%d", m.letter, i) }
+
+// parts is the number of vectors of a row.
+func (m amd64) parts() int { return rowBytes / m.bytes }
+
+// enter begins a kernel that loads fields of its argument, clears the first vectors and goes through the rows.
+func (m amd64) enter(name string, cleared int, fields ...[2]string) {
+	m.begin(name + m.level)
+	m.op("MOVQ s+0(FP), AX")
+	for _, f := range fields {
+		m.op("MOVQ step_%s(AX), %s", f[0], f[1])
+	}
+	for i := range cleared {
+		m.op("VXORPS %s, %s, %s", m.reg(i), m.reg(i), m.reg(i))
+	}
+}
+
+// next ends the work on a row, and goes on with the next one.
+func (m amd64) next(advance ...string) {
+	for _, a := range advance {
+		m.op("ADDQ %s", a)
+	}
+	m.op("DECQ CX")
+	m.op("JNZ row")
+}
+
+func (m amd64) rowLabel() {
+	m.op("PCALIGN $32")
+	m.WriteString("row:\n")
+}
+
+// store stores the vectors of a row, from one on.
+func (m amd64) store(first int, to string) {
+	for p := range m.parts() {
+		m.op("VMOVUPS %s, %d(%s)", m.reg(first+p), p*m.bytes, to)
+	}
+}
+
+func (m amd64) step() {
+	n := m.parts()
+	decay, key, query, next, x := m.reg(2*n), m.reg(2*n+1), m.reg(2*n+2), m.reg(2*n+3), m.reg(2*n+4)
+	m.enter("step", 2*n, [2]string{"src", "SI"}, [2]string{"dst", "DI"}, [2]string{"srcRow", "R8"},
+		[2]string{"dstRow", "R9"}, [2]string{"key", "R10"}, [2]string{"query", "R11"}, [2]string{"next", "R12"},
+		[2]string{"delta", "DX"}, [2]string{"rows", "CX"})
+	m.op("VBROADCASTSS step_decay(AX), %s", decay)
+	m.rowLabel()
+	for i, r := range []string{key, query, next} {
+		m.op("VBROADCASTSS (R%d), %s", 10+i, r)
+	}
+	for p := range n {
+		m.op("VMULPS %d(SI), %s, %s", p*m.bytes, decay, x)
+		m.op("VFMADD231PS %d(DX), %s, %s", p*m.bytes, key, x)
+		m.op("VMOVUPS %s, %d(DI)", x, p*m.bytes)
+		m.op("VFMADD231PS %s, %s, %s", x, query, m.reg(p))
+		m.op("VFMADD231PS %s, %s, %s", x, next, m.reg(n+p))
+	}
+	m.next("$4, R10", "$4, R11", "$4, R12", "R8, SI", "R9, DI")
+	for i, f := range []string{"out", "read"} {
+		m.op("MOVQ step_%s(AX), DI", f)
+		m.store(i*n, "DI")
+	}
+	m.op("VZEROUPPER")
+	m.op("RET")
+}
+
+func (m amd64) read() {
+	n := m.parts()
+	m.enter("read", n, [2]string{"src", "SI"}, [2]string{"srcRow", "R8"}, [2]string{"next", "R12"},
+		[2]string{"rows", "CX"}, [2]string{"read", "DI"})
+	m.rowLabel()
+	m.op("VBROADCASTSS (R12), %s", m.reg(n))
+	for p := range n {
+		m.op("VFMADD231PS %d(SI), %s, %s", p*m.bytes, m.reg(n), m.reg(p))
+	}
+	m.next("$4, R12", "R8, SI")
+	m.store(0, "DI")
+	m.op("VZEROUPPER")
+	m.op("RET")
+}
+
+// neonKernels writes the kernels for arm64.
 //
 // Registers: R0 the argument; R1 and R2 rows of the state, R3 and R4 the steps to the next; R5, R6 and R7 elements of
 // the key, the query and the next key; R8 delta; R9 the number of rows left. V0 to V7 out, V8 to V15 read, V16 to V19
-// delta of half a row, V20 to V23 half a row as it was, and V24 to V27 as it is; V28 the decay, V29 to V31 the elements.
-//
-// The assembler knows no multiplication of vectors: a*x - 0 has the same bits, that of the sign of a zero too.
-func neon() string {
+// delta of half a row, V20 to V23 half a row as it was, and V24 to V27 as it is; V28 the decay, V29 to V31 elements.
+func neonKernels() string {
 	s := newSource()
-	list := func(first int) string {
-		return fmt.Sprintf("[V%d.S4, V%d.S4, V%d.S4, V%d.S4]", first, first+1, first+2, first+3)
-	}
-	s.begin("stepNEON")
+	s.stepNEON()
+	s.readNEON()
+	return s.String()
+}
+
+// vectors is a list of 4 registers.
+func vectors(first int) string {
+	return fmt.Sprintf("[V%d.S4, V%d.S4, V%d.S4, V%d.S4]", first, first+1, first+2, first+3)
+}
+
+// enterNEON begins a kernel that loads fields of its argument into R1 and those behind, and clears the first vectors.
+func (s *source) enterNEON(name string, cleared int, fields ...string) {
+	s.begin(name)
 	s.op("MOVD s+0(FP), R0")
-	for i, f := range []string{"src", "dst", "srcRow", "dstRow", "key", "query", "next", "delta", "rows"} {
+	for i, f := range fields {
 		s.op("MOVD step_%s(R0), R%d", f, i+1)
 	}
+	for i := range cleared {
+		s.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
+	}
+}
+
+// stepNEON has no multiplication of vectors, which the assembler does not know: a*x - 0 has the same bits, that of the
+// sign of a zero too.
+func (s *source) stepNEON() {
+	s.enterNEON("stepNEON", 16, "src", "dst", "srcRow", "dstRow", "key", "query", "next", "delta", "rows")
 	s.op("MOVWU step_decay(R0), R10")
 	s.op("VDUP R10, V28.S4")
 	s.op("MOVD $0x80000000, R14") // -0
-	for i := range 16 {
-		s.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
-	}
 	s.WriteString("row:\n")
 	for i := range 3 {
 		s.op("VLD1R.P 4(R%d), [V%d.S4]", 5+i, 29+i)
@@ -145,8 +184,8 @@ func neon() string {
 	s.op("MOVD R2, R12")
 	s.op("MOVD R8, R13")
 	for half := range 2 {
-		s.op("VLD1.P 64(R11), %s", list(20))
-		s.op("VLD1.P 64(R13), %s", list(16))
+		s.op("VLD1.P 64(R11), %s", vectors(20))
+		s.op("VLD1.P 64(R13), %s", vectors(16))
 		for p := range 4 {
 			s.op("VDUP R14, V%d.S4", 24+p)
 			s.op("VFMLA V28.S4, V%d.S4, V%d.S4", 20+p, 24+p)
@@ -154,7 +193,7 @@ func neon() string {
 			s.op("VFMLA V30.S4, V%d.S4, V%d.S4", 24+p, 4*half+p)
 			s.op("VFMLA V31.S4, V%d.S4, V%d.S4", 24+p, 8+4*half+p)
 		}
-		s.op("VST1.P %s, 64(R12)", list(24))
+		s.op("VST1.P %s, 64(R12)", vectors(24))
 	}
 	s.op("ADD R3, R1")
 	s.op("ADD R4, R2")
@@ -162,24 +201,19 @@ func neon() string {
 	s.op("CBNZ R9, row")
 	for i, f := range []string{"out", "read"} {
 		s.op("MOVD step_%s(R0), R10", f)
-		s.op("VST1.P %s, 64(R10)", list(8*i))
-		s.op("VST1 %s, (R10)", list(8*i+4))
+		s.op("VST1.P %s, 64(R10)", vectors(8*i))
+		s.op("VST1 %s, (R10)", vectors(8*i+4))
 	}
 	s.op("RET")
+}
 
-	s.begin("readNEON")
-	s.op("MOVD s+0(FP), R0")
-	for i, f := range []string{"src", "read", "srcRow", "next", "rows"} {
-		s.op("MOVD step_%s(R0), R%d", f, i+1)
-	}
-	for i := range 8 {
-		s.op("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
-	}
+func (s *source) readNEON() {
+	s.enterNEON("readNEON", 8, "src", "read", "srcRow", "next", "rows")
 	s.WriteString("row:\n")
 	s.op("VLD1R.P 4(R4), [V31.S4]")
 	s.op("MOVD R1, R11")
 	for half := range 2 {
-		s.op("VLD1.P 64(R11), %s", list(16))
+		s.op("VLD1.P 64(R11), %s", vectors(16))
 		for p := range 4 {
 			s.op("VFMLA V31.S4, V%d.S4, V%d.S4", 16+p, 4*half+p)
 		}
@@ -187,8 +221,7 @@ func neon() string {
 	s.op("ADD R3, R1")
 	s.op("SUB $1, R5")
 	s.op("CBNZ R5, row")
-	s.op("VST1.P %s, 64(R2)", list(0))
-	s.op("VST1 %s, (R2)", list(4))
+	s.op("VST1.P %s, 64(R2)", vectors(0))
+	s.op("VST1 %s, (R2)", vectors(4))
 	s.op("RET")
-	return s.String()
 }
