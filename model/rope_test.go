@@ -507,6 +507,46 @@ func TestParseConfig_RefusesRope(t *testing.T) {
 	require.ErrorContains(t, err, "truncate is false, which transformers 5 does not read")
 }
 
+// TestParseConfig_RopeMutations: whatever a file says of RoPE is computed as transformers computes it, or refused.
+func TestParseConfig_RopeMutations(t *testing.T) {
+	var all struct {
+		Common map[string]json.RawMessage
+		Cases  []struct {
+			Config      map[string]json.RawMessage
+			Frequencies []float64
+			Attention   float64
+			Fails       bool
+		}
+	}
+	readRopeFile(t, "mutations.json", &all)
+	read := 0
+	for _, want := range all.Cases {
+		maps.Copy(want.Config, all.Common)
+		data, err := json.Marshal(want.Config)
+		require.NoError(t, err)
+		text := string(data)
+		c, err := ParseConfig(data)
+		if err != nil {
+			continue
+		}
+		read++
+		r := c.rope()
+		if want.Fails { // at a null, and at a YaRN without a factor; here they are what an absent key and a null are
+			require.True(t, strings.Contains(text, "null") || strings.Contains(text, `"yarn"`) &&
+				!strings.Contains(text, `"factor"`), text)
+			continue
+		}
+		var got []float64
+		for i := range r.size / 2 {
+			got = append(got, r.frequency(i))
+		}
+		near(t, want.Frequencies, got, 3e-6, text)
+		require.InEpsilon(t, want.Attention, r.attention(), 1e-6, text)
+	}
+	t.Logf("%d of %d are read", read, len(all.Cases))
+	require.Greater(t, read, 200)
+}
+
 // TestRopeForm: what later families read, from within the object and beside it.
 func TestRopeForm(t *testing.T) {
 	read := func(form ropeForm, c Config, keys string) (*Config, error) {
@@ -572,7 +612,8 @@ func TestWriteGGUF_Rope(t *testing.T) {
 	require.InDelta(t, 1, got.attention(), 1e-6)
 	require.InEpsilon(t, c.rope().frequency(15), got.frequency(15), 1e-6)
 	c.RopeScaling.BetaFast = 16
-	require.ErrorContains(t, saved(t, testWeights(t, c)).WriteGGUF(io.Discard, nil), "beta_fast and beta_slow are not 32 and 1")
+	err = saved(t, testWeights(t, c)).WriteGGUF(io.Discard, nil)
+	require.ErrorContains(t, err, "beta_fast and beta_slow are not 32 and 1")
 }
 
 // TestWriteGGUF_RopeInLlamaCpp: llama.cpp computes the logits of the same numbers, with YaRN and on both sides of the

@@ -156,8 +156,14 @@ func (c *Config) readRope(keys map[string]json.RawMessage, form ropeForm) error 
 	r := ropeReader{Config: c, form: form}
 	if raw := keys[originalKey]; !absent(raw) {
 		if err := json.Unmarshal(raw, &r.original); err != nil {
-			return fmt.Errorf("original_max_position_embeddings: %w", err)
+			return fmt.Errorf("%s: %w", originalKey, err)
 		}
+		if r.original < 1 {
+			return fmt.Errorf("%s is %s, want a positive number", originalKey, raw)
+		}
+	}
+	if _, err := positiveKey(keys, "partial_rotary_factor"); err != nil {
+		return err
 	}
 	if err := r.readScaling(keys["rope_scaling"]); err != nil {
 		return fmt.Errorf("rope_scaling: %w", err)
@@ -392,7 +398,7 @@ func ropeSettings(keys map[string]json.RawMessage, kind string, form ropeForm) (
 		return nil, fmt.Errorf("rope_type %q is not supported: %s", kind, ropeTypes)
 	}
 	beside := []string{"type", "rope_type", "rope_theta"}
-	if v := keys["partial_rotary_factor"]; form.partial != 0 || !changesForward("partial_rotary_factor", v) {
+	if form.partial != 0 || slices.Contains(one, string(keys["partial_rotary_factor"])) {
 		beside = append(beside, "partial_rotary_factor")
 	}
 	settings := map[string]json.RawMessage{}

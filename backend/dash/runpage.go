@@ -92,6 +92,9 @@ func facts(r *run) [][2]string {
 	add("commit", a.Commit)
 	add("weights", a.Weights)
 	add("activations", a.Activations)
+	if a.RopeContext > 0 {
+		add("context of RoPE", quantity.Of(a.RopeContext, "token"))
+	}
 	add("adapter", a.Adapter)
 	add("fork of", a.Fork)
 	if a.LoRA.Rank > 0 {

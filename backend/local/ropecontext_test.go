@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,6 +93,25 @@ func TestRopeContext(t *testing.T) {
 		exact(t, m)
 	}
 	require.NotEqual(t, logprobs[256], logprobs[512])
+}
+
+// TestRopeContext_Lowered: where memory bounds the context, it chooses.
+func TestRopeContext_Lowered(t *testing.T) {
+	const most, border = 1 << 20, 1 << 19
+	folder := longFolder(t)
+	base := tinyFolder(t, func(c map[string]any) {
+		text, err := os.ReadFile(filepath.Join(folder, model.ConfigFile))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &c))
+		c["max_position_embeddings"], c["original_max_position_embeddings"] = most, border
+		c["rope_scaling"].(map[string]any)["original_max_position_embeddings"] = border
+	})
+	b, m, err := register(t, 2<<30, Options{}, &art.ModelOptions{Base: base})
+	require.NoError(t, err)
+	s := b.models[m].base
+	require.Less(t, s.engine.Context(), border)
+	require.Equal(t, []int{border, border}, []int{s.config.MaxPositions, s.ropeContext})
+	require.InDelta(t, math.Sqrt(1+math.Log(2)/math.Log(border)), s.config.RopeScaling.AttentionFactor, 1e-12)
 }
 
 // TestRopeContext_Dynamic: within the context of a model its dynamic scaling is none, and Context may raise it up to

@@ -3,13 +3,14 @@
     python3 make.py     (transformers 5.24.0, torch 2.15.0, on a CPU)
 
     frequencies.json             inverse frequencies and attention factor of many settings, for a context of some tokens
+    mutations.json               what is computed of settings with a key changed, or that it fails, also with infinite numbers
     rotated.json                 queries before and after their rotation in families that rotate parts or adjacent pairs
     llama.safetensors, gemma3.safetensors   the weights of two tiny random models
     cases.json                   settings that these are run with: config.json, ids, and greedy tokens
     reference.safetensors        logits.CASE [T, V] of the ids; gradient.CASE of the mean loss of the ids, for the queries of
                                  the last layer; cos.CASE and sin.CASE, of their RoPE at the positions of cases.json
 """
-import json, os, random
+import json, math, os, random
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch, transformers
@@ -77,6 +78,56 @@ rotary = HunYuanDenseV1RotaryEmbedding(config)
 list_.append(dict(head_dim=64, rope_theta=1e4, max_position_embeddings=config.max_position_embeddings, context=9000, settings=s,
                   frequencies=rotary.inv_freq.tolist(), attention=float(rotary.attention_scaling)))
 write("frequencies.json", list_)
+
+# Mutations of a model of 8 numbers a head and 256 positions: each key of each type with each value, in either spelling.
+BASES = [
+    dict(rope_type="linear", factor=2.0),
+    dict(rope_type="dynamic", factor=2.0),
+    dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64),
+    dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, attention_factor=1.1, beta_fast=8.0, beta_slow=2.0,
+         mscale=0.7, mscale_all_dim=0.3, truncate=False),
+    dict(rope_type="longrope", factor=4.0, original_max_position_embeddings=64, attention_factor=1.1,
+         short_factor=[1.0, 1.5, 2.0, 3.0], long_factor=[2.0, 4.0, 8.0, 9.0]),
+]
+REMOVED = object()
+VALUES = [REMOVED, None, 0, -1, 0.5, 1, 3, 128, 1e30, True, False, [1.5, 2.5, 3.5, 4.5], [1, 2]]
+COMMON = dict(model_type="llama", vocab_size=64, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+              num_key_value_heads=2, head_dim=8, max_position_embeddings=256, rms_norm_eps=1e-6, hidden_act="silu")
+
+
+def mutations():
+    for base in BASES:
+        keys = list(base) + ["type", "rope_theta", "partial_rotary_factor", "alpha", "mrope_section"]
+        for spelling in ("rope_scaling", "rope_parameters"):
+            for key in keys:
+                for value in VALUES + (["default", "linear", "yarn", "su"] if "type" in key else []):
+                    yield spelling, {k: v for k, v in {**base, key: value}.items() if v is not REMOVED}, {}
+            for key in ("original_max_position_embeddings", "rope_theta", "partial_rotary_factor"):
+                for value in VALUES[1:]:
+                    yield spelling, base, {key: value}
+                    without = {k: v for k, v in base.items() if k not in (key, "attention_factor")}
+                    yield spelling, without, {key: value}
+                    without.pop("factor")
+                    yield spelling, without, {key: value}
+
+
+list_ = []
+for spelling, s, beside in mutations():
+    text = json.dumps({"rope_theta": 1e4, **beside, spelling: s})
+    case = dict(config=json.loads(text))
+    try:
+        config = LlamaConfig.from_dict({**COMMON, **json.loads(text)})
+        rotary = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
+        cos, _ = rotary(torch.zeros(1), torch.arange(256)[None])  # a call of all positions
+        assert cos.shape[-1] == 8, "heads are rotated whole"
+        assert rotary.inv_freq.isfinite().all() and math.isfinite(rotary.attention_scaling)
+        case.update(frequencies=[float(f"{x:.7g}") for x in rotary.inv_freq.tolist()], attention=float(rotary.attention_scaling))
+    except Exception:
+        case["fails"] = True
+    list_.append(case)
+with open(os.path.join(HERE, "mutations.json"), "w") as f:
+    short = dict(separators=(",", ":"))
+    f.write('{"common":' + json.dumps(COMMON, **short) + ',\n"cases":[\n' + ",\n".join(json.dumps(c, **short) for c in list_) + "\n]}\n")
 
 # Rotation of queries [T, heads, head].
 rotated = []
