@@ -58,6 +58,8 @@ DORMANT = {
     "sliding_window": "without layers that slide",
     "_sliding_window_pattern": "layer_types, which is in the file, wins",
     "attn_logit_softcapping": "left to the caller",
+    "intermediate_size": "of layers without experts, of which there may be none",
+    "num_experts": "the file names it num_local_experts, or has both",
     "decoder_sparse_step": "mlp_only_layers may say the same",
 }
 
