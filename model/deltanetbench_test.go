@@ -82,7 +82,7 @@ func benchmarkDeltaNet(b *testing.B, net deltaNet, size [3]int, trains, projecti
 		var y *graph.Node
 		var more []*graph.Node
 		if projections {
-			y = graph.Slice(linear{name: "in_proj_qkv"}.build(f, x, ""), graph.AxisRange(), graph.AxisRange(), graph.AxisRange(0, values))
+			y = columns(linear{name: "in_proj_qkv"}.build(f, x, ""), 0, values)
 			y = graph.Add(y, linear{name: "in_proj_z"}.build(f, x, ""))
 			y = linear{name: "out_proj"}.build(f, y, "")
 		} else {

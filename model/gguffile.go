@@ -53,7 +53,7 @@ func ggufCheckpoint(f *gguf.File) (*Checkpoint, error) {
 		t, _ := f.Tensor(name)
 		list := declared[name]
 		switch {
-		case name == ropeFactorsName, name == longFactorsName, name == shortFactorsName: // they are parts of the configuration
+		case name == ropeFactorsName, name == longFactorsName, name == shortFactorsName: // parts of the configuration
 		case len(list) == 0:
 			set.add(name, ggufTensor{Tensor: t, shape: t.Shape}) // a tensor without a counterpart
 		case !list[0].merged:

@@ -5,8 +5,8 @@ import "encoding/json"
 // phi3, of Phi-3 and Phi-4, is Llama's block with the projections to queries, keys and values in one matrix, and those
 // of the MLP's gate in another; and with a sliding window in all layers if configured (Abdin et al. 2024).
 var phi3 = architecture{
-	modelType: "phi3", class: "Phi3ForCausalLM", reads: []string{"sliding_window", "partial_rotary_factor"}, defaults: phi3Defaults,
-	describe: describePhi3, rope: ropeForm{partial: 1, long: true},
+	modelType: "phi3", class: "Phi3ForCausalLM", reads: []string{"sliding_window", "partial_rotary_factor"},
+	defaults: phi3Defaults, describe: describePhi3, rope: ropeForm{partial: 1, long: true},
 }
 
 func describePhi3(c *Config, check checker) *design {
