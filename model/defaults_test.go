@@ -16,7 +16,7 @@ func TestParseConfig_SilentlyOther(t *testing.T) {
 		{"granite", "logits_scaling", "0", "logits_scaling is 0, want a positive number"},
 		{"gemma3", "query_pre_attn_scalar", "0", "query_pre_attn_scalar is 0, want a positive number"},
 		{"gemma3", "rope_scaling", `{"type": "linear", "factor": 8.0}`, "name it rope_type"},
-		{"mistral", "sliding_window", "0", "write null for none"},
+		{"mistral", "sliding_window", "0", "want null for none"},
 		{"llama", "per_layer_config", `{"1": {"rms_norm_eps": 0.5}}`, "per_layer_config is not supported"},
 	} {
 		text, err := os.ReadFile(filepath.Join("../internal/dev/testdata/architectures", c.fixture, ConfigFile))
