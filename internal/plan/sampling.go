@@ -42,12 +42,12 @@ func (s Sampling) weights() float64 {
 }
 
 // Memory is an upper bound of what an engine takes, but for the weights and the cache, which are exact. For L layers, W
-// slots, P blocks of 32 tokens, K KV heads of size E, Q query heads, hidden size H, MLP size I, X experts, vocabulary
-// V, N = max(W, 256) tokens of a round, windows of up to M tokens, G graphs and R kinds of RoPE tables, with a cache in
-// float32:
+// slots, P blocks of 32 tokens, K KV heads of size E, Q query heads, hidden size H, MLP size I, X experts of size J of
+// which a token has k, vocabulary V, N = max(W, 256) tokens of a round, windows of up to M tokens, G graphs and R kinds
+// of RoPE tables, with a cache in float32:
 //
 //	Cache    = 4 · 2·L·K·P·32·E
-//	Work     = 4 · (N·(4H + 2QE + 4KE + 4I + 8X) + 2·N·M + 4·W·V + R·2·M·E) + 4·Cache/P
+//	Work     = 4 · (N·(4H + 3QE + 6KE + 5I + 8X + k·(2H + 4J)) + 2·N·M + 4·W·V + R·2·M·E) + 4·Cache/P
 //	Programs = min(2·G · (L·96 KB + 128 KB), 256 MiB)
 //
 // A device without fused attention, which the CPU device has, does not update the cache in place. It takes 3·Cache
