@@ -178,6 +178,17 @@ func (c *Config) FirstLayers(n int) (first *Config, ok bool) {
 	return &short, true
 }
 
+// Fused reports whether layers compute several projections as one matrix, of which the parts are then copied.
+func (c *Config) Fused() bool {
+	a, err := c.architecture()
+	if err != nil || c.NumLayers < 1 {
+		return false
+	}
+	l := a.describe(c, func(bool, string, ...any) {}).layers[0]
+	m, ok := l.feed.(mlp)
+	return l.k.name == "" || ok && m.up.name == ""
+}
+
 // HasBlock reports whether a layer, such as "model.layers.0.self_attn.q_proj", is in a block that the model has, or in
 // none.
 func (c *Config) HasBlock(layer string) bool {

@@ -74,13 +74,17 @@ type activations struct {
 }
 
 // activationsOf counts for hidden size H, Q query heads and K KV heads of size E, an MLP of size I, and X experts of
-// which a token has k, of size J. Projections that are one matrix are computed whole, and then their parts are copied.
+// which a token has k, of size J.
 func activationsOf(c *model.Config, mlp int) activations {
 	h, q, kv := float64(c.HiddenSize), float64(c.NumHeads)*float64(c.HeadDim), float64(c.NumKVHeads)*float64(c.HeadDim)
 	i := float64(mlp)
 	experts := float64(c.ExpertsPerToken) * (2*h + 4*float64(c.MoEIntermediateSize))
+	parts := 0.0
+	if c.Fused() {
+		parts = q + 2*kv + i
+	}
 	return activations{
-		forward:  4*h + 3*q + 6*kv + 5*i + 8*float64(c.NumExperts) + experts,
+		forward:  4*h + 2*q + 4*kv + 4*i + 8*float64(c.NumExperts) + experts + parts,
 		gradient: 8*h + 8*q + 3*i,
 		dora:     2*h + 3*q + 2*i,
 		again:    i,

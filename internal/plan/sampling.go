@@ -47,11 +47,12 @@ func (s Sampling) weights() float64 {
 // of RoPE tables, with a cache in float32:
 //
 //	Cache    = 4 · 2·L·K·P·32·E
-//	Work     = 4 · (N·(4H + 3QE + 6KE + 5I + 8X + k·(2H + 4J)) + 2·N·M + 4·W·V + R·2·M·E) + 4·Cache/P
+//	Work     = 4 · (N·(4H + 2QE + 4KE + 4I + 8X + k·(2H + 4J)) + 2·N·M + 4·W·V + R·2·M·E) + 4·Cache/P
 //	Programs = min(2·G · (L·96 KB + 128 KB), 256 MiB)
 //
-// A device without fused attention, which the CPU device has, does not update the cache in place. It takes 3·Cache
-// (old, new, and what a loop carries), and gathers the keys and values of a layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work.
+// Of fused projections the parts, QE + 2KE + I, are there twice. A device without fused attention, which the CPU device
+// has, does not update the cache in place. It takes 3·Cache (old, new, and what a loop carries), and gathers the keys
+// and values of a layer: 4 · (2·N·Q·M + 4·W·K·M·E) more Work.
 // Where it takes long to compile, a round has N = 256·W tokens. Programs are not counted there.
 func (s Sampling) Memory() Memory {
 	m := s.withoutWeights()
