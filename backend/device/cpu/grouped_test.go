@@ -138,9 +138,13 @@ var choices = map[string]func(r *rand.Rand, experts int) int{
 func TestGrouped_SameBits(t *testing.T) {
 	const seed = 20
 	r := rand.New(rand.NewPCG(seed, 0))
+	counts := []int{1, 3, 30, 200}
+	if testing.Short() { // without kernels of the processor it takes a minute
+		counts = counts[:3]
+	}
 	for _, kind := range []string{"rows first", "packed", "bfloat16", "Q4_K", "Q8_0", "MXFP4", "rounded"} {
 		for name, choose := range choices {
-			for i, tokens := range []int{1, 3, 30, 200} {
+			for i, tokens := range counts {
 				c := chosen{dtypes.Float32, tokens, 1 + i%3, 3 + r.IntN(20), 256 * (1 + i%2), 256 * (1 + r.IntN(2))}
 				if kind == "bfloat16" {
 					c.dtype = dtypes.BFloat16
